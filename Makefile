@@ -6,7 +6,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 SITE   := build/site
-BENCHMARKS := logistic fronts regression noise running_noise running_sums participation accounting growth decayed_sums forgetting learn store users starting utility accuracy search stages
+BENCHMARKS := logistic engines fronts regression noise running_noise running_sums participation accounting growth decayed_sums forgetting learn store users starting utility accuracy search stages
 PINNED := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
@@ -14,7 +14,7 @@ PINNED := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c co
 unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo bench test test-all checks lint types docs doctest clean
+.PHONY: help demo bench test test-all spark checks lint types docs doctest clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name what; do \
@@ -30,8 +30,12 @@ bench: $(VENV)/.peers $(VENV)-diffprivlib/.ready ## run every benchmark against 
 test: checks ## every check, then the tests (slow ones left out)
 	$(BIN)/python -m pytest tests -n 2
 
-test-all: checks ## every check, then all tests
+test-all: checks $(VENV)/.spark ## every check, then all tests, those of Spark included
 	$(BIN)/python -m pytest tests -n 2 -m ""
+
+spark: $(VENV)/.spark ## set up Spark (half a gigabyte; Java 17 is yours to install), and run the tests that need it
+	$(BIN)/python -c 'from taciturn.spark import check_java; check_java()'
+	$(BIN)/python -m pytest tests/test_spark.py -m spark
 
 checks: lint types docs doctest
 
@@ -68,6 +72,10 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
 	$(PINNED) -e ".[all,docs,dev]"
 	@touch $@ $(VENV)/.demo
+
+$(VENV)/.spark: $(VENV)/.dev
+	$(PINNED) -e ".[all,docs,dev,spark]"
+	@touch $@
 
 $(VENV)/.peers: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
 	$(PINNED) -e ".[all,peers]"

@@ -16,6 +16,11 @@ PACKAGE = ROOT / "src" / "taciturn"
 SELECTED = (
     "noise/test_sampling.py::test_secret_bits_never_repeat",
     "service/test_writer.py",
+    "engines/test_files.py::test_gaps_other_queries_and_files_that_come_twice_are_rejected",
+    "core/test_block_sums.py::test_sums_of_other_bounds_or_another_point_are_rejected",
+    "core/test_block_sums.py::test_sums_without_admission_are_rejected_under_a_users_unit",
+    "core/test_block_sums.py::test_what_no_clipped_examples_add_up_to_is_rejected",
+    "core/test_block_sums.py::test_a_sum_moves_by_no_more_than_the_certificate_and_the_tight_example_reaches_it",
     "learners/test_certificates.py::test_the_certificate_is_reached_whichever_example_changes",
     "learners/test_class_sums.py::test_no_pair_exceeds_the_certificate",
     "core/test_participation.py::test_a_row_counts_if_and_only_if_the_bounds_allow_it",
@@ -151,6 +156,30 @@ MUTANTS = (
         "                outcomes.append((t + 1, t + entry.batch.count))\n",
         "                good = sum(isinstance(each, dict) for each in entry.batch.records or ())\n"
         "                outcomes.append((t + 1, t + good))\n",
+    ),
+    Mutant(
+        "sums of rows that were clipped to other bounds",
+        "core/block_sums.py",
+        "if part.settings != settings:",
+        "if len(part.settings) != len(settings):",
+    ),
+    Mutant(
+        "sums of any number of rows of a user",
+        "core/private.py",
+        "if rows != len(admission.excluded) or left_out != int(admission.excluded.sum()):",
+        "if rows != len(admission.excluded):",
+    ),
+    Mutant(
+        "a file that comes twice is learnt twice",
+        "engines/files.py",
+        "if twice or len(set(files)) < len(files):",
+        "if len(set(files)) < len(files):",
+    ),
+    Mutant(
+        "a sum that weighs more than its count of examples",
+        "core/block_sums.py",
+        "largest = part.count * learner.most_units",
+        "largest = 2**62",
     ),
     Mutant(
         "the count of a tick is not charged",

@@ -23,6 +23,8 @@ from taciturn.algorithms.recipes import pocp as pocp
 from taciturn.algorithms.recipes import pol as pol
 from taciturn.algorithms.recipes import pqftl as pqftl
 from taciturn.algorithms.recipes import private_sum as private_sum
+from taciturn.core.block_sums import BlockSums as BlockSums
+from taciturn.core.loop import block_statistics as block_statistics
 from taciturn.core.private import Private as Private
 from taciturn.core.protocols import Certificate as Certificate
 from taciturn.core.protocols import Learner as Learner
@@ -97,6 +99,7 @@ __all__ = [
     "Absolute",
     "Anytime",
     "BinaryTree",
+    "BlockSums",
     "Box",
     "BudgetExhausted",
     "Certificate",
@@ -151,6 +154,7 @@ __all__ = [
     "WholeSpace",
     "at",
     "averaged",
+    "block_statistics",
     "class_sums",
     "every",
     "ewoo",

@@ -141,6 +141,13 @@ def participation(report):
     assert all(row["taciturn"] < row["fitted to one row"] for row in report["rows"])
 
 
+def engines(report):
+    """Workers do what one process does, and nothing that grows; the driver's work is a small part of it."""
+    seconds = {name: min(each) for name, each in report["seconds"].items()}
+    assert seconds["workers"] < 3.0 * seconds["one process"]
+    assert report["ratios"]["driver, 1,048,576 rows a block / 4,096"]["median"] < 2.0
+
+
 def stages(report):
     for each in report["µs per example"].values():
         assert sum(each.values()) == pytest.approx(2.0 * each["total"])
@@ -190,6 +197,7 @@ SCRIPTS = {
     accounting: ("dp_accounting",),
     decayed_sums: (),
     forgetting: (DATA, TABLES),
+    engines: ("pyarrow",),
     fronts: ("river", "sklearn"),
     growth: (),
     learn: ("vowpalwabbit", DATA),

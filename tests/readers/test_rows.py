@@ -202,3 +202,54 @@ def test_csv_has_a_mark_at_its_start_alone():
     assert np.array_equal(plain.X, marked.X)
     with pytest.raises(InvalidInput, match="line 2: age is"):
         read(contract(), csv("\ufeff" + ROWS[0], *ROWS[1:]))
+
+
+# Places of rows, and ids alone.
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
+@given(lines=st.lists(st.sampled_from(["1,a", '2,"b, c"', '3,"d\ne"', "4,", "5,f,g", ""]), max_size=12))
+@pytest.mark.parametrize("every", [1, 3])
+def test_reading_goes_on_from_every_place_and_ids_are_those_of_rows(kind, every, lines):
+    """Also with newlines inside of quotes, and with lines that are no rows of the header."""
+    from taciturn.contract.contract import contract_of
+    from taciturn.readers.rows import open_ids, row_positions
+
+    declared = contract_of(
+        {
+            "privacy": {"epsilon": 1, "user": "who"},
+            "target": {"column": "y", "range": [0, 9]},
+            "columns": {"x": {"range": [0, 9]}},
+        }
+    )
+    if kind == "csv":
+        data = ("y,x,who\n" + "".join(f"1,{line}\n" for line in lines)).encode()
+    elif kind == "json":
+        data = "".join(f'{{"y": 1, "x": {i}, "who": "{line[:1]}"}}\n' for i, line in enumerate(lines)).encode()
+    else:
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        table = {"y": [1.0] * len(lines), "x": [1.0 * i for i in range(len(lines))], "who": list(map(str, lines))}
+        types = pa.schema([("y", pa.float64()), ("x", pa.float64()), ("who", pa.string())])
+        sink = io.BytesIO()
+        parquet.write_table(pa.table(table, schema=types), sink, row_group_size=2)
+        data = sink.getvalue()
+
+    def joined(**more):
+        read = list(open_rows(declared, io.BytesIO(data), bad_rows="zero", format=kind, **more))
+        rows = np.concatenate([np.empty(0), *(batch.X.ravel() for batch in read)])
+        ids = [user for batch in read for user in batch.users]
+        return rows, ids, [line for batch in read for line in batch.lines]
+
+    rows, ids, numbers = joined()
+    *places, end = row_positions(declared, io.BytesIO(data), every, format=kind)
+    assert [place.row for place in places] == list(range(0, len(rows), every))
+    assert end.row == len(rows)
+    for place in places:
+        again = joined(start=place)
+        assert np.array_equal(again[0], rows[place.row :], equal_nan=True)
+        assert again[1:] == (ids[place.row :], numbers[place.row :])
+        assert place.line == numbers[place.row]
+        alone = list(open_ids(declared, io.BytesIO(data), format=kind, start=place))
+        assert [user for part in alone for user in part] == ids[place.row :]

@@ -219,3 +219,27 @@ def test_an_id_that_is_no_text_is_hashed():
     for chain, user in zip(made, ("\ud800", "\udfff"), strict=True):
         chain.add(X[:1], Y[:1], np.array([user], dtype=object))
     assert made[0].value != made[1].value
+
+
+@settings(max_examples=20)
+@given(st.lists(st.integers(1, 3), max_size=3), st.integers(0, BLOCK - 1), st.booleans())
+def test_digests_of_workers_make_the_chain_of_one_process(tasks, rest, with_ids):
+    """Tasks of some blocks each, and a last one that is not complete; nothing follows that."""
+    from taciturn.runs.resume import RowDigests
+
+    rows = sum(tasks) * BLOCK + rest
+    X, y = np.arange(2.0 * rows).reshape(-1, 2), np.arange(1.0 * rows)
+    X[: rows // 3, 0] = np.nan
+    ids = np.array([f"user {i % 7}" for i in range(rows)], dtype=object) if with_ids else None
+    alone, together = RowChain(b"key"), RowChain(b"key")
+    alone.add(X, y, ids)
+    at = 0
+    for size in [*(blocks * BLOCK for blocks in tasks), rest]:
+        worker = RowDigests(b"key")
+        worker.add(X[at : at + size], y[at : at + size], None if ids is None else ids[at : at + size])
+        together.add_digests([*worker.take_complete(), *([worker.open] if worker.open.rows else [])])
+        at += size
+    assert (together.rows, together.value, together.window) == (alone.rows, alone.value, alone.window)
+    if rest:
+        with pytest.raises(RuntimeError, match="only the digest is known"):
+            together.add(X[:1], y[:1])

@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # imported inside the command, so that other commands start f
 
     from taciturn.accounting.ledger import Ledger
     from taciturn.contract.contract import Contract
+    from taciturn.plan import Plan
     from taciturn.readers.rows import Batch, Position
     from taciturn.runs.ingest import Ending
     from taciturn.runs.resume import Check
@@ -72,6 +73,10 @@ def learn(
     ] = False,
     seed: Annotated[int | None, typer.Option(help="Seed of a simulation, which is NOT PRIVATE.", min=0)] = None,
     commit_every: Annotated[float, typer.Option(help="Seconds between two commits while rows arrive.", min=0.0)] = 1.0,
+    workers: Annotated[
+        int | None,
+        typer.Option(help="Processes that read and add up the rows of a file, for methods of sums."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
 ) -> None:
@@ -103,6 +108,8 @@ def learn(
     plan = declared.plan(
         on_bad="zero", seed=seed
     )  # the reader stops at bad rows, so that a run can be resumed with either option
+    if workers is not None:
+        _check_workers(plan, data, format, diagnostics)
     warn(plan.delta_warning)
     address = store or str(Folder(out).store)
     stream = name or (out.resolve().name if store else runs.NAME)
@@ -149,7 +156,25 @@ def learn(
             counted = BadRowCount(run.stream.t) if bad_rows == "zero" else None
             refresh.bad_rows = counted
             with Progress(size_of(data), quiet or as_json) as progress:
-                ending = learn_from(run, rows, watch, progress, check, counted)
+                if workers is None:
+                    ending = learn_from(run, rows, watch, progress, check, counted)
+                else:
+                    from taciturn.engines import pool
+
+                    with pool.processes(workers) as mapped:
+                        ending = pool.learn_from(
+                            run,
+                            rows,
+                            declared,
+                            data,
+                            mapped,
+                            workers,
+                            format=kind,
+                            bad_rows=bad_rows,
+                            tell=progress,
+                            check=check,
+                            counted=counted,
+                        )
         warnings = [_MOVED.format(out)] if folder.moved else []
         report = False
         try:
@@ -206,6 +231,16 @@ def _check_options(data: str, resume: bool, check_input: bool, go_on: bool) -> N
         raise InvalidInput(
             "--continue is for the standard input. Omit it: in a file, a run finds the next row by itself."
         )
+
+
+def _check_workers(plan: Plan, data: str, format: str | None, diagnostics: bool) -> None:
+    """Reject what workers cannot learn, before anything is reserved."""
+    from taciturn.engines import pool
+
+    if diagnostics:
+        raise InvalidInput("--diagnostics evaluates every row by the model before it, in one process. Omit --workers.")
+    pool.check_plan(plan)
+    pool.check_source(data, format)
 
 
 def account_of(ledger: str, population: str | None, witness: str | None, store: str) -> Ledger:

@@ -74,6 +74,48 @@ def find(learner: Learner, calibrated: Calibrated) -> Pass | None:
     return BatchPass(fast, noise, compressed=isinstance(fast, SumsByClass))
 
 
+def adding(learner: Learner) -> Pass | None:
+    """The compiled pass that adds up the examples of a learner of sums, and releases nothing; None if there is none."""
+    if isinstance(learner, FTRL):
+        leader = leader_of(learner)
+        return None if leader is None else Gradients(leader)
+    fast = statistics_of(learner)
+    return None if fast is None else Adding(fast, compressed=isinstance(fast, SumsByClass))
+
+
+@dataclass(frozen=True)
+class Adding:
+    """Examples added up to the exact state of a learner that does not use released points."""
+
+    statistics: Statistics
+    forgets: ClassVar[bool] = True
+    compressed: bool = False
+
+    def __call__(
+        self, at: Standing, X: Any, y: Array, rounds: Integers, seed: int | None, shown: Collected
+    ) -> Standing:
+        exact, _ = self.statistics(at.exact, at.t, X, y, rounds)
+        return at._replace(t=at.t + len(y), exact=exact)
+
+
+@dataclass(frozen=True, eq=False)
+class Gradients:
+    """Gradients of private FTRL at one released point, added up."""
+
+    leader: Leader
+    forgets: ClassVar[bool] = True
+    compressed: ClassVar[bool] = True
+
+    def __call__(
+        self, at: Standing, X: Rows, y: Array, rounds: Integers, seed: int | None, shown: Collected
+    ) -> Standing:
+        from taciturn.compiled import ftrl
+
+        total = at.exact["sum"].copy()
+        ftrl.gradients(self.leader, at.point.copy(), total, as_parts(X), y)
+        return at._replace(t=at.t + len(y), exact={"sum": total})
+
+
 def has_known_arrays(learner: Learner, calibrated: Calibrated) -> bool:
     """Whether their arrays are known by type: where there is a compiled pass, and those of ticks, which have none."""
     return find(learner, calibrated) is not None or (type(learner) is TickSums and noise_of(calibrated) is not None)
@@ -146,17 +188,29 @@ class BatchPass:
     def __call__(
         self, at: Standing, X: Any, y: Array, rounds: Integers, seed: int | None, shown: Collected
     ) -> Standing:
-        t, k, exact, secret, public, _ = at
+        t, k, exact = at[:3]
         if not (count := len(rounds)):
             exact, _ = self.statistics(exact, t, X, y, rounds)
             return at._replace(t=t + len(y), exact=exact)
         noise = self.noise.draw(seed, k + 1, count)
         exact, rows = self.statistics(exact, t, X, y, rounds)
-        secret, public, noisy, sd = self.noise.add(secret, public, rows, k + 1, noise)
+        return self._released(at, rows, rounds, noise, shown)._replace(t=t + len(y), exact=exact)
+
+    def release(
+        self, at: Standing, statistics: Array, rounds: Integers, seed: int | None, shown: Collected
+    ) -> Standing:
+        """The same for statistics that are known already."""
+        return self._released(at, statistics, rounds, self.noise.draw(seed, at.k + 1, len(rounds)), shown)
+
+    def _released(
+        self, at: Standing, statistics: Array, rounds: Integers, noise: Integers, shown: Collected
+    ) -> Standing:
+        k, count = at.k, len(rounds)
+        secret, public, noisy, sd = self.noise.add(at.secret, at.public, statistics, k + 1, noise)
         stand_for = examples_of(self.noise.calibrated, np.arange(k + 1, k + count + 1), rounds)
         points = self.statistics.decide(stand_for, noisy, sd)
         shown.add(noisy, points, sd)
-        return Standing(t + len(y), k + count, exact, secret, public, points[-1].copy())
+        return Standing(int(rounds[-1]), k + count, at.exact, secret, public, points[-1].copy())
 
 
 # ---- clipping ----------------------------------------------------------------------------------------------------
@@ -1226,17 +1280,11 @@ class FTRLPass:
     @staticmethod
     def of(learner: FTRL, calibrated: Calibrated) -> FTRLPass | None:
         """For exact types, if loss and set have compiled forms."""
-        if type(learner) is not FTRL or not isinstance(calibrated, prefix_sum.NoisySums):
+        if not isinstance(calibrated, prefix_sum.NoisySums):
             return None
-        if type(learner.problem) is not Problem or learner.center is not None:
+        through, leader = THROUGH.get(type(calibrated.coder)), leader_of(learner)
+        if leader is None or through is None or type(calibrated) not in NOISE:
             return None
-        p = learner.problem
-        through = THROUGH.get(type(calibrated.coder))
-        loss, domain = slope_code(p.loss), set_code(p.domain)
-        if loss is None or domain is None or through is None or type(calibrated) not in NOISE:
-            return None
-        most = learner.magnitude
-        leader = loss, domain, p.lipschitz / p.norm_bound, most, lattice_of(most), learner.curvature
         return FTRLPass(learner, calibrated, leader, partial(through, calibrated.coder))
 
     def __call__(
@@ -1244,25 +1292,52 @@ class FTRLPass:
     ) -> Standing:
         from taciturn.compiled import ftrl
 
-        calibrated = self.calibrated
-        t, k, exact, secret, public, point = at
-        count = len(rounds)
-        point = point.copy()
-        total = exact["sum"].copy()
+        total, point = at.exact["sum"].copy(), at.point.copy()
+        t = at.t
         rest = 0
-        if count:
+        if len(rounds):
             rest = int(rounds[-1]) - t
-            largest, steps = calibrated.largest_of(k + 1, count), calibrated.steps(k + 1, count)
-            cut = Cut(calibrated.noise_rows(seed, k + 1, count), steps, largest)
-            noisy, points, sd = shown.room(count, len(total), len(point))
-            sd[:] = noise_sds(calibrated, k + 1, count)
-            strides = self._strides(k, rounds, sd)
-            block = Block(self.leader, point, total, t, X[:rest], y[:rest], rounds, strides, noisy, points)
-            secret, public = self.through(block, secret, public, k + 1, cut)
-            shown.written(count)
+            at = self._through(at, self.leader, point, total, X[:rest], y[:rest], rounds, seed, shown)
         if rest < len(y):
             ftrl.gradients(self.leader, point, total, as_parts(X[rest:]), y[rest:])
-        return Standing(t + len(y), k + count, {"sum": total}, secret, public, point)
+        return at._replace(t=t + len(y), exact={"sum": total}, point=point)
+
+    def release(
+        self, at: Standing, statistics: Array, rounds: Integers, seed: int | None, shown: Collected
+    ) -> Standing:
+        """The same for sums that are known already: an example of zeros, which adds nothing, comes after each."""
+        problem = self.learner.problem
+        nothing = np.zeros((1, problem.width)), np.array([1.0 if problem.loss.labels == "sign" else 0.0])
+        leader: Leader = (*self.leader[:5], 0.0)  # the public part of contributions is in the sums
+        for row, due in zip(statistics, rounds, strict=True):
+            point = at.point.copy()
+            before = at._replace(t=int(due) - 1)
+            at = self._through(before, leader, point, row.copy(), *nothing, np.array([due]), seed, shown)
+            at = at._replace(t=int(due), point=point)
+        return at
+
+    def _through(
+        self,
+        at: Standing,
+        leader: Leader,
+        point: Array,
+        total: Array,
+        X: Rows,
+        y: Array,
+        rounds: Integers,
+        seed: int | None,
+        shown: Collected,
+    ) -> Standing:
+        """The examples up to the last of these rounds, one or more; changes `point` and `total`."""
+        calibrated, k, count = self.calibrated, at.k, len(rounds)
+        largest, steps = calibrated.largest_of(k + 1, count), calibrated.steps(k + 1, count)
+        cut = Cut(calibrated.noise_rows(seed, k + 1, count), steps, largest)
+        noisy, points, sd = shown.room(count, len(total), len(point))
+        sd[:] = noise_sds(calibrated, k + 1, count)
+        block = Block(leader, point, total, at.t, X, y, rounds, self._strides(k, rounds, sd), noisy, points)
+        secret, public = self.through(block, at.secret, at.public, k + 1, cut)
+        shown.written(count)
+        return at._replace(k=k + count, secret=secret, public=public)
 
     def _strides(self, k: int, rounds: Integers, sd: Array) -> Array:
         """What the sums of the releases after the k-th are divided by; of one release by numbers, which is faster."""
@@ -1271,3 +1346,15 @@ class FTRLPass:
             return np.array([self.learner.stride(float(stands_for), float(sd[0]))])
         stand_for = examples_of(self.calibrated, np.arange(k + 1, k + len(rounds) + 1), rounds)
         return np.asarray(self.learner.stride(stand_for, sd))
+
+
+def leader_of(learner: FTRL) -> Leader | None:
+    """Private FTRL as numbers; None if the type of it, its problem, loss or set has no compiled form."""
+    p = learner.problem
+    if type(learner) is not FTRL or type(p) is not Problem or learner.center is not None:
+        return None
+    loss, domain = slope_code(p.loss), set_code(p.domain)
+    if loss is None or domain is None:
+        return None
+    most = learner.magnitude
+    return loss, domain, p.lipschitz / p.norm_bound, most, lattice_of(most), learner.curvature

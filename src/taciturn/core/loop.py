@@ -12,6 +12,7 @@ up to rounding errors, for which certificates account.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -19,13 +20,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array, Arrays, Integers
-from taciturn.core.protocols import Calibrated, Learner, examples_of
+from taciturn.core.block_sums import TWICE, BlockSums, Digest, as_sum, check_part, settings_of, uses_point
+from taciturn.core.protocols import Calibrated, Learner, SumLearner, examples_of
 from taciturn.core.release import Collected, Releases
-from taciturn.core.schedule import Timetable
+from taciturn.core.schedule import At, Timetable
 from taciturn.core.state import Standing
+from taciturn.errors import InvalidInput, StateConflict, integer
 from taciturn.problem.inputs import CompressedRows, Rows, Source, SparseRows, compressed
+from taciturn.problem.predict import as_point
 
 _VALUES = 2**19  # entries of examples, or of noisy statistics and points, in one block
+
+
+class Releasing(Protocol):
+    """A way from statistics to releases."""
+
+    def release(
+        self, at: Standing, statistics: Array, rounds: Integers, seed: int | None, shown: Collected
+    ) -> Standing:
+        """Add the releases of these rounds, one or more, to `shown`; the exact state is left as it is."""
 
 
 class Pass(Protocol):
@@ -77,6 +90,21 @@ class Definition:
         if start < len(y):
             exact = learner.absorb(exact, t + start, X[start:], y[start:], point)
         return Standing(t + len(y), k, exact, secret, public, point)
+
+    def release(
+        self, at: Standing, statistics: Array, rounds: Integers, seed: int | None, shown: Collected
+    ) -> Standing:
+        """The same for statistics that are known already."""
+        learner, calibrated = self.learner, self.calibrated
+        noise = calibrated.noise(seed, at.k + 1, len(rounds))
+        _, k, exact, secret, public, point = at
+        for due, statistic, drawn in zip(rounds, statistics, noise, strict=True):
+            k += 1
+            secret, encoded = calibrated.encode(secret, statistic, k)
+            public, noisy, sd = calibrated.decode(public, encoded + drawn, k)
+            point = np.array(learner.decide(examples_of(calibrated, k, int(due)), noisy, sd), dtype=np.float64)
+            shown.add(noisy[None, :], point[None, :], np.array([sd]))
+        return Standing(int(rounds[-1]), k, exact, secret, public, point)
 
 
 class Loop:
@@ -220,6 +248,193 @@ class TickLoop:
         return V, labels
 
 
+class SumLoop:
+    """From sums of integers to releases, where others have clipped, rounded and added up the examples.
+
+    The sums of a block are added as integers, in the order in which they come, which does not matter; statistic, noise
+    and decision are those of `Loop`, by the same pass.
+
+    >>> from taciturn import Privacy, block_statistics, every, private_sum
+    >>> private = private_sum(1, 1.0, Privacy(1.0, 1e-6), horizon=4, schedule=every(2), seed=1)
+    >>> loop = SumLoop(Definition(private.learner, private.calibrated), private.learner, private.timetable, seed=1)
+    >>> parts = [block_statistics(private.learner, None, [[0.5]]) for _ in range(3)]
+    >>> at, releases = loop(private.start().standing, parts)
+    >>> at.t, releases.rounds
+    (3, array([2]))
+    """
+
+    def __init__(self, way: Releasing, learner: SumLearner, timetable: Timetable, seed: int | None) -> None:
+        self.way = way
+        self.learner = learner
+        self.timetable = timetable
+        self.seed = seed
+        self._most_releases = 1 if uses_point(learner) else releases_in_block(learner)
+
+    def __call__(self, at: Standing, parts: Sequence[BlockSums]) -> tuple[Standing, Releases]:
+        """Where a stream stands after these sums, and its releases; nothing is committed here."""
+        learner = self.learner
+        most = learner.certificate.most
+        shown = Collected(self.timetable.following(at.k, at.t + sum(part.count for part in parts)), at.k + 1)
+        t, began = at.t, self.timetable.due(at.k) or 0 if at.k else 0
+        total = learner.to_integers(at.exact)
+        complete: list[Array] = []
+        expected = settings_of(learner, at.point)
+        digests: set[bytes] = set()
+        for part in parts:
+            check_part(part, learner, expected)
+            if part.digest in digests:
+                raise StateConflict(TWICE)
+            digests.update([part.digest] if part.digest else [])
+            due = None if shown.done + len(complete) >= len(shown.rounds) else shown.rounds[shown.done + len(complete)]
+            t += part.count
+            if due is not None and t > due:
+                raise InvalidInput(
+                    f"the sums of a block end at its release, after round {due}, and these go on to round {t}. Cut the "
+                    "rows at every released round, and add up each block by itself."
+                )
+            if most is not None and t - began > most:
+                raise InvalidInput(f"sums are exact for up to {most:,} examples between two releases. Publish earlier.")
+            total = total + part.sums
+            if t == due:
+                exact, statistic = learner.statistic(learner.from_integers(total), t)
+                total, began = learner.to_integers(exact), t
+                complete.append(statistic)
+                if len(complete) == self._most_releases:
+                    at = self._released(at, complete, shown)
+                    complete = []
+                    expected = settings_of(learner, at.point) if uses_point(learner) else expected
+        at = self._released(at, complete, shown)
+        return at._replace(t=t, exact=learner.from_integers(total)), shown.releases(self.seed is not None)
+
+    def _released(self, at: Standing, statistics: list[Array], shown: Collected) -> Standing:
+        if not statistics:
+            return at
+        rounds = shown.rounds[shown.done : shown.done + len(statistics)]
+        return self.way.release(at, np.array(statistics), rounds, self.seed, shown)
+
+
+def block_statistics(
+    learner: Learner,
+    point: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    excluded: Any = None,
+    key: bytes | None = None,
+    first: int = 0,
+    compiled: bool = True,
+) -> BlockSums:
+    """Exact integer sums of the clipped examples of one block, or of a part of it, for `Private.run_sums`. Secret.
+
+    **Claim.** Added up over the parts of a block, in any order, they are the integers that `Private.run` would have
+    computed from the rows. *Proof.* Every example is clipped, and for FTRL differentiated at `point`, by itself, by the
+    code that `run` uses. Its contribution is rounded to integers, multiples of a public unit, of which up to 2²⁶ are
+    added without an error, in float64 or in 64-bit integers (`taciturn.learners.exact_sums`). Addition of integers is
+    associative and commutative. ∎ So neighbouring streams differ in one contribution of one block, as they do in
+    `run`, and the certificate of the learner holds as it is. (A feature map that mixes columns by a product of
+    matrices, such as `RandomFeatures`, may round a row's image differently in blocks of another length: then releases
+    may differ in a lattice step, as they do if `run` is called with other blocks. Lengths are public, and the
+    certificate holds.)
+
+    Parameters
+    ----------
+    learner : QFTL, FTRL, ClassSums or VectorSum
+        The learner of the stream: `Private.learner_at` has it.
+    point : ndarray or None
+        The point released last, `state.point`; used by FTRL alone.
+    X, y
+        Examples of one block, as in `Private.run`.
+    excluded : ndarray of bool, optional
+        Rows that have a round and no influence, if the unit is a user (`Private.admit`).
+    key : bytes, optional
+        Secret key of the digest, by which a part that is given twice is noticed. Without it, there is none.
+    first : int
+        Number of rows before these, in errors and in the digest.
+    compiled : bool
+        As in `Private`.
+
+    Examples
+    --------
+    >>> from taciturn import L2Ball, Privacy, Problem, Squared, block_statistics, every, pqftl
+    >>> problem = Problem(Squared(), L2Ball(1.0), dimension=2, label_bound=1.0)
+    >>> private = pqftl(problem, Privacy(1.0, 1e-6), horizon=4, schedule=every(4), seed=1)
+    >>> X, y = np.eye(2)[[0, 1, 0, 1]], np.ones(4)
+    >>> parts = [block_statistics(private.learner, None, X[i : i + 2], y[i : i + 2]) for i in (2, 0)]
+    >>> _, from_sums = private.run_sums(private.start(), parts)
+    >>> _, from_rows = private.run(private.start(), X, y)
+    >>> bool((from_sums.points == from_rows.points).all())
+    True
+    """
+    return BlockAdder(learner, point, compiled)(X, y, excluded=excluded, key=key, first=first)
+
+
+class BlockAdder:
+    """`block_statistics` of one learner and point, for many parts: what depends on these alone is computed once.
+
+    >>> from taciturn import Privacy, private_sum
+    >>> adder = BlockAdder(private_sum(1, 1.0, Privacy(1.0, 1e-6), horizon=10).learner, None)
+    >>> adder([[0.5]]).count, adder([[0.5], [0.25]]).count
+    (1, 2)
+    """
+
+    def __init__(self, learner: Learner, point: Any, compiled: bool = True) -> None:
+        self.learner = as_sum(learner)
+        self.compiled = compiled
+        self._point = learner.problem.first_point
+        if uses_point(learner):
+            if point is None:
+                name = type(learner).__name__
+                raise InvalidInput(f"{name} takes gradients at the point released last. Give point=state.point.")
+            self._point = as_point(point, learner.problem.size)
+        self._way = pass_for_sums(learner, compiled)
+        self._settings = settings_of(learner, self._point)
+
+    def __call__(
+        self, X: Any, y: Any = None, *, excluded: Any = None, key: bytes | None = None, first: int = 0
+    ) -> BlockSums:
+        """The sums of these examples."""
+        learner = self.learner
+        rows, labels = learner.problem.read(X, y)
+        most = learner.certificate.most
+        if most is not None and len(labels) > most:
+            raise InvalidInput(f"sums are exact for up to {most:,} examples, got {len(labels):,}. Give parts of them.")
+        mask = None if excluded is None else np.asarray(excluded, dtype=np.bool_)
+        if mask is not None and mask.shape != labels.shape:
+            raise InvalidInput(f"excluded= marks rows: expected {len(labels)} booleans, got shape {mask.shape}.")
+        digest = None if key is None else Digest(key, integer("first", first, least=0))
+        way = self._way if digest is None else Hashed(self._way, digest)
+        loop = Loop(way, learner, _NO_RELEASES, None, self.compiled)
+        at, _ = loop(Standing(0, 0, learner.start(), {}, {}, self._point), rows, labels, mask, first)
+        sums = learner.to_integers(at.exact)
+        left_out = 0 if mask is None else int(mask.sum())
+        return BlockSums(len(labels), sums, self._settings, left_out, b"" if digest is None else digest.value)
+
+
+_NO_RELEASES = Timetable(At((2**62,)), None)
+
+
+@dataclass(frozen=True)
+class Hashed:
+    """A pass whose clipped examples also enter a digest."""
+
+    way: Pass
+    digest: Digest
+
+    @property
+    def forgets(self) -> bool:
+        return self.way.forgets
+
+    @property
+    def compressed(self) -> bool:
+        return self.way.compressed
+
+    def __call__(
+        self, at: Standing, X: Any, y: Array, rounds: Integers, seed: int | None, shown: Collected
+    ) -> Standing:
+        self.digest.add(X, y)
+        return self.way(at, X, y, rounds, seed, shown)
+
+
 def without_influence(V: Rows, y: Array, excluded: NDArray[np.bool_], labels: str) -> tuple[Rows, Array]:
     """Clipped examples with these rows as bad rows are: zero, the intercept included, and of a label that is public.
 
@@ -252,6 +467,17 @@ def pass_for(learner: Learner, calibrated: Calibrated, compiled: bool) -> Pass:
         if (fast := passes.find(learner, calibrated)) is not None:
             return fast
     return Definition(learner, calibrated)
+
+
+def pass_for_sums(learner: Learner, compiled: bool) -> Pass:
+    """The pass that adds up examples and releases nothing: compiled for these exact types, or the definition."""
+    if compiled:
+        from taciturn.compiled import passes
+
+        if (fast := passes.adding(learner)) is not None:
+            return fast
+    nothing: Any = None  # no noise is drawn
+    return Definition(learner, nothing)
 
 
 def has_known_arrays(learner: Learner, calibrated: Calibrated) -> bool:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import os
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -35,7 +35,8 @@ from taciturn.accounting.guarantee import Guarantee
 from taciturn.accounting.ledger import ONE_OFF, LedgerLike, as_ledger
 from taciturn.accounting.unit import EXAMPLE, Example, Unit, User
 from taciturn.core.accounted import OTHER_SETTINGS, Accounted, Prepared, must_be_state
-from taciturn.core.loop import Loop, Pass, TickLoop, has_known_arrays, pass_for
+from taciturn.core.block_sums import Admission, BlockSums, as_sum
+from taciturn.core.loop import Loop, Pass, SumLoop, TickLoop, has_known_arrays, pass_for
 from taciturn.core.participation import Layers, UserRecords, admit, new_records, periods_of
 from taciturn.core.protocols import (
     TOO_DEAR,
@@ -262,6 +263,110 @@ class Private(Accounted):
         at, releases = one._learnt_from(state.standing, rows, labels, excluded, ends)
         return Prepared(state, one._next_state(state, at, records), releases)
 
+    def run_sums(
+        self, state: State, blocks: Iterable[BlockSums], admission: Admission | None = None
+    ) -> tuple[State, Releases]:
+        """Learn from exact integer sums in the place of rows, for learners of sums; uses up `state`.
+
+        `blocks` are sums that `block_statistics` has made of the next rows, by the learner `learner_at(state)`. Each
+        ends at or before the next released round. Parts of one block may come in any order, and the blocks one after
+        the other; the last may be incomplete, and waits in the state. Releases, state and cost are those of `run` on
+        the rows, to the last bit: a block's statistic is the same integer vector (`block_statistics` has the proof), so
+        certificate and noise are the same. Private FTRL takes gradients at the point released last, so that a call has
+        one release at most. IGD, GIGA, FTL and EWOO are rejected, and so are ticks of a clock.
+
+        Whoever makes the sums clips every example and sees it: that is trusted, as this process is. What is checked
+        here is that sums are of this learner with these bounds, not larger than clipped examples can make them, and
+        that there are as many examples as rounds.
+
+        If the unit is a user, which rows count is decided for the stream as a whole, and committed with it:
+        `admission` is what `admit` decided for these rows, and the sums must leave out the rows that it excludes. Sums
+        of any other origin are rejected.
+
+        >>> from taciturn import Privacy, block_statistics, every, private_sum
+        >>> private = private_sum(1, 1.0, Privacy(1.0, 1e-6), horizon=4, schedule=every(2))
+        >>> sums = block_statistics(private.learner, None, [[0.5], [0.25]])
+        >>> state, releases = private.run_sums(private.start(), [sums])
+        >>> state.t, len(releases)
+        (2, 1)
+        """
+        prepared = self.prepare_sums(state, blocks, admission)
+        self.commit(prepared)
+        return prepared.state, prepared.releases
+
+    def prepare_sums(self, state: State, blocks: Iterable[BlockSums], admission: Admission | None = None) -> Prepared:
+        """What `run_sums` would return, before anything is spent: secret, and not to be shown before `commit`."""
+        must_be_state(state)
+        as_sum(self.learner)
+        parts = list(blocks)
+        for part in parts:
+            expect("a block", part, isinstance(part, BlockSums), "what block_statistics(learner, point, X, y) returns")
+        rows = sum(part.count for part in parts)
+        one = self._resumed(state, rows)
+        self._check_admission(state, parts, admission)
+        at, releases = one._learnt_from_sums(state, parts)
+        records = None if admission is None else admission.records
+        return Prepared(state, one._next_state(state, at, records), releases)
+
+    def admit(self, state: State, users: Any, now: datetime | None = None) -> Admission:
+        """Decide which of the next rows count, from an id for each, if the unit is a user; for `run_sums`.
+
+        Nothing is stored before `run_sums` commits it with the state.
+
+        >>> from taciturn import Privacy, User, block_statistics, private_sum
+        >>> private = private_sum(1, 1.0, Privacy(1.0, 1e-6), horizon=9, unit=User(rows=1))
+        >>> state = private.start()
+        >>> admission = private.admit(state, ["anna"])
+        >>> sums = block_statistics(private.learner, None, [[0.5]], excluded=admission.excluded)
+        >>> state, releases = private.run_sums(state, [sums], admission)
+        >>> len(releases)
+        1
+        """
+        must_be_state(state)
+        ids = users if hasattr(users, "__len__") else list(users)
+        one = self._resumed(state, len(ids))
+        if not isinstance(self.unit, User) or self._by_ticks:
+            raise InvalidInput("rows are admitted by their users where the unit is a user, and rounds are rows.")
+        excluded, records = one._excluded(state, len(ids), ids, now)
+        assert excluded is not None
+        assert records is not None
+        return Admission(excluded, records, (state.lineage, *state.position))
+
+    def _check_admission(self, state: State, parts: list[BlockSums], admission: Admission | None) -> None:
+        """Reject sums under a user's unit that were not made of the rows that count."""
+        rows, left_out = sum(part.count for part in parts), sum(part.excluded for part in parts)
+        if not isinstance(self.unit, User):
+            if admission is not None or left_out:
+                raise InvalidInput("the unit of privacy is an example: every row counts. Leave admission= out.")
+            return
+        if admission is None:
+            raise Unprovable(
+                "the unit of privacy is a user, and sums do not tell how many rows of a user are in them. Decide which "
+                "rows count by admit(state, users), which is committed with the stream, leave out the others by "
+                "block_statistics(..., excluded=...), and give the admission."
+            )
+        if admission.used != (state.lineage, *state.position):
+            raise StateConflict("these rows were admitted at another state. Call admit() on the newest one.")
+        if rows != len(admission.excluded) or left_out != int(admission.excluded.sum()):
+            raise StateConflict(
+                "these sums are not of the rows that were admitted: they have other numbers of rows, or of rows "
+                "without influence. Give excluded= to block_statistics, part by part."
+            )
+
+    def _learnt_from_sums(self, state: State, parts: list[BlockSums]) -> tuple[Standing, Releases]:
+        """Where the stream stands after these sums, and its releases."""
+        return self._sum_loop(state.standing, parts)
+
+    def learner_at(self, state: State) -> Learner:
+        """The learner of the next rows: with the numbers that the stream began with and what its stages have found.
+
+        >>> from taciturn import Privacy, private_sum
+        >>> private = private_sum(1, 1.0, Privacy(1.0, 1e-6), horizon=10)
+        >>> private.learner_at(private.start()) == private.learner
+        True
+        """
+        return self.resumed(state).learner
+
     def _read(self, X: Any, y: Any, ticks: Any) -> tuple[Source, Array, Integers | None]:
         """Rows and labels as numbers, and how many rows there are up to the end of each tick; None without ticks."""
         if not self._by_ticks:
@@ -366,6 +471,11 @@ class Private(Accounted):
     @cached_property
     def _loop(self) -> Loop:
         return Loop(self._pass, self.learner, self.timetable, self.seed, self.compiled)
+
+    @cached_property
+    def _sum_loop(self) -> SumLoop:
+        way: Any = self._pass  # of a learner of sums
+        return SumLoop(way, as_sum(self.learner), self.timetable, self.seed)
 
     @cached_property
     def _tick_loop(self) -> TickLoop:

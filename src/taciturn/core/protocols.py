@@ -205,6 +205,34 @@ class Learner(Protocol):
         """
 
 
+class SumLearner(Learner, Protocol):
+    """A learner whose exact state is a sum of integer vectors, one for each example since the last release.
+
+    The vector of an example depends on that example, on the learner and, if `uses_point`, on the last released point,
+    and on nothing else. FTRL has an attribute `uses_point = True`; others may leave it out.
+
+    >>> from taciturn import QFTL, IGD, L2Ball, Problem, Squared
+    >>> problem = Problem(Squared(), L2Ball(1.0), dimension=1, label_bound=1.0, ridge=1.0)
+    >>> is_sum(QFTL(problem)), is_sum(IGD(problem))
+    (True, False)
+    """
+
+    @property
+    def most_units(self) -> int:
+        """The largest entry of one example's vector; times `certificate.most` it is a 64-bit integer."""
+
+    def to_integers(self, exact: Arrays) -> Integers:
+        """The sum, of `statistic_size` entries, out of an exact state."""
+
+    def from_integers(self, sums: Integers) -> Arrays:
+        """The exact state of a sum."""
+
+
+def is_sum(learner: object) -> bool:
+    """Whether a learner is a `SumLearner`; a subclass that overrides `absorb` alone is none."""
+    return restores(learner, "to_integers", "absorb")
+
+
 def point_size(learner: Learner) -> int:
     """Entries of what a learner decides: those of a point of its problem, or its own `point_size`, in a stage."""
     return int(getattr(learner, "point_size", learner.problem.size))

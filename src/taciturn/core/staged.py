@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import deque
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, replace
@@ -47,6 +48,7 @@ from taciturn.accounting.guarantee import Guarantee
 from taciturn.accounting.ledger import ONE_OFF, LedgerLike, as_ledger
 from taciturn.accounting.unit import User
 from taciturn.core.accounted import Prepared, must_be_state
+from taciturn.core.block_sums import BlockSums
 from taciturn.core.participation import UserRecords
 from taciturn.core.private import NO_TICKS, Private
 from taciturn.core.protocols import Calibrated, Certificate, Learner, Mechanism, damaged, point_size
@@ -319,6 +321,35 @@ class Staged(Private):
             index += 1
             part = self._known(found)
             here = self._first(part)
+
+    def _learnt_from_sums(self, state: State, parts: list[BlockSums]) -> tuple[Standing, Releases]:
+        """The same from sums, stage by stage; a stage's statistics are sums of integers, too."""
+        found = self._found(state.public, state.t)
+        index, t = len(found), state.t
+        part = self._known(found)
+        here = self._inner(state, index)
+        left = deque(parts)
+        while True:
+            these: list[BlockSums] = []
+            last = self.borders[index + 1] if index < len(self.stages) else None
+            while left and (last is None or t < last):
+                these.append(left.popleft())
+                t += these[-1].count
+            here, released = part._sum_loop(here, these)
+            if index == len(self.stages):
+                return self._outer(here, index, found), self._shown(released, state.k + 1)
+            if t < self.borders[index + 1]:
+                return self._outer(here, index, found), self._shown(None, 1)
+            found = (*found, released[-1].point)
+            index += 1
+            part = self._known(found)
+            here = self._first(part)
+
+    def learner_at(self, state: State) -> Learner:
+        """The learner of the next rows: that of the stage that they lie in, or with what all stages have found."""
+        one = self.resumed(state)
+        assert isinstance(one, Staged)
+        return one._known(one._found(state.public, state.t)).learner
 
     @cached_property
     def _as_given(self) -> Problem:

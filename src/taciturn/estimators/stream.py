@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -18,7 +18,11 @@ from taciturn._util.output import rounded_up
 from taciturn.accounting.cost import FREE, Cost
 from taciturn.accounting.ledger import Ledger, LedgerLike, as_ledger
 from taciturn.accounting.renewal import Charge, Renewal
+from taciturn.core.accounted import Prepared
+from taciturn.core.block_sums import Admission, BlockSums
 from taciturn.core.participation import Layers
+from taciturn.core.private import Private
+from taciturn.core.protocols import Learner
 from taciturn.core.release import Releases
 from taciturn.core.state import State, read_extra
 from taciturn.drift import Drift
@@ -127,11 +131,43 @@ class Stream:
 
         So an estimator can decide at the last moment that another stream, opened meanwhile, is the one to use.
         """
+        return self._learn(lambda state: self.plan.private.prepare(state, X, y, users, now), wanted)
+
+    def learn_sums(self, blocks: Iterable[BlockSums], admission: Admission | None = None) -> Releases:
+        """Learn from sums in the place of rows, as `Private.run_sums` does, and return what they released."""
+        releases = self._learn(lambda state: self._of_sums.prepare_sums(state, blocks, admission), lambda: True)
+        assert releases is not None
+        return releases
+
+    def admit(self, users: Any, now: datetime | None = None) -> Admission:
+        """Which of the next rows count, as `Private.admit` decides; nothing is stored."""
+        self.must_learn()
+        with self._lock:
+            return self._of_sums.admit(self._live, users, now)
+
+    def next_learner(self) -> tuple[Learner, Array]:
+        """The learner with which sums of the next rows are made, and the point released last."""
+        self.must_learn()
+        with self._lock:
+            state = self._live
+            return self._of_sums.learner_at(state), state.point
+
+    @property
+    def _of_sums(self) -> Private:
+        private = self.plan.private
+        if not isinstance(private, Private):
+            raise Unprovable(
+                f"{type(private).__name__} minimises over all rows at once, so that they cannot be added up in parts. "
+                "Use squared loss (PQFTL), class sums, or FTRL in large blocks."
+            )
+        return private
+
+    def _learn(self, prepare: Callable[[State], Prepared], wanted: Callable[[], bool]) -> Releases | None:
         private = self.plan.private
         self.must_learn()  # before the lock, which a thread of the parent may hold in a forked process
         with self._lock:
             before = self._now
-            prepared = private.prepare(self._live, X, y, users, now)
+            prepared = prepare(self._live)
             if not wanted():
                 return None
             self._open()

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -74,6 +75,7 @@ class BinCounts:
     array([0.3, 2.7, 0.1, 0. ])
     """
 
+    most_units: ClassVar[int] = 1
     problem: Problem
     label_edges: Array | None = None
     least: float = 0.02
@@ -143,10 +145,7 @@ class BinCounts:
         if self.problem.neighbours != "zero-out":
             moved = max(moved, float(np.max(squares[:, None] + squares[None, :] - 2.0 * products)))
         moved = math.sqrt(self.columns * moved) * (1.0 + 2.0**-40)
-
-        def bound(t: Values) -> Array:
-            return np.where(np.asarray(t) <= MOST, moved, math.inf)
-
+        bound = partial(_up_to_most, moved)
         lemma = "proof in taciturn.learners.bin_counts.BinCounts"
         return Certificate("l2", "entry", f"{moved:.5g}", bound, 1.0, MOVES_ITS_OWN, lemma, most=MOST)
 
@@ -168,6 +167,14 @@ class BinCounts:
     def statistic(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
         """The encoded counts since the last release."""
         return self.start(), ((exact["counts"] @ self.encoder.T) / _UNITS).ravel()
+
+    def to_integers(self, exact: Arrays) -> Integers:
+        """The counts, column after column."""
+        return exact["counts"].ravel()
+
+    def from_integers(self, sums: Integers) -> Arrays:
+        """The counts of each column."""
+        return {"counts": sums.reshape(self.columns, self.bins.count)}
 
     def decide(self, t: float, noisy: Array, noise_sd: float) -> Array:
         """Quantiles at a low and a high level, of all columns."""
@@ -207,6 +214,11 @@ class BinCounts:
         inner = self.label_edges if column == len(self.bins.edges) else self.bins.edges[column]
         assert inner is not None
         return np.concatenate([[2.0 * inner[0] - inner[1]], inner, [2.0 * inner[-1] - inner[-2]]])
+
+
+def _up_to_most(moved: float, t: Values) -> Array:
+    """The bound, as long as counts are exact."""
+    return np.where(np.asarray(t) <= MOST, moved, math.inf)
 
 
 def _sloping(counts: Array) -> Array:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import ClassVar
 
 import numpy as np
 
 from taciturn._util.arrays import Array, Arrays, Integers
 from taciturn.core.protocols import Certificate
 from taciturn.errors import Unprovable
-from taciturn.learners.exact_sums import MOST, MOVES_ITS_OWN, entry_bound, lattice_of
+from taciturn.learners.exact_sums import LATTICE_UNITS, MOST, MOVES_ITS_OWN, entry_bound, lattice_of, lattice_units
 from taciturn.problem.problem import Problem
 
 CLEAR = 16.0
@@ -65,6 +66,7 @@ class ClassSums:
     l2/entry, 1
     """
 
+    most_units: ClassVar[int] = LATTICE_UNITS
     problem: Problem
 
     def __post_init__(self) -> None:
@@ -116,6 +118,14 @@ class ClassSums:
     def statistic(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
         """What came since the last release."""
         return self.start(), exact["sum"]
+
+    def to_integers(self, exact: Arrays) -> Integers:
+        """The sum in steps of its lattice."""
+        return lattice_units(exact["sum"], self.problem.norm_bound)
+
+    def from_integers(self, sums: Integers) -> Arrays:
+        """The sum of so many steps."""
+        return {"sum": sums * lattice_of(self.problem.norm_bound)}
 
     def decide(self, t: float, noisy: Array, noise_sd: float) -> Array:
         """The weight of each feature for each class, and the intercepts."""

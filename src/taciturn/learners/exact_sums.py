@@ -15,12 +15,17 @@ import math
 
 import numpy as np
 
-from taciturn._util.arrays import Array
+from taciturn._util.arrays import Array, Integers
 from taciturn.problem.scalar_loss import Values
 
 MOVES_ITS_OWN = "one example moves its own contribution"
 MOST = 2**26
 """Examples up to which sums are exact."""
+
+LATTICE_UNITS = 2**27
+"""No entry of a rounded contribution has more steps of its lattice."""
+PRODUCT_UNITS = 2**36
+"""No product of two factors of 18 bits is larger. Both times `MOST` are 64-bit integers."""
 
 
 def lattice_of(magnitude: float) -> float:
@@ -46,6 +51,15 @@ def in_units(factors: Array, magnitude: float) -> Array:
     """
     units = factors * (1.0 / unit_of(magnitude))
     return np.trunc(units, out=units)
+
+
+def lattice_units(sums: Array, magnitude: float) -> Integers:
+    """Sums of rounded contributions as integer multiples of `lattice_of(magnitude)`: exactly, up to `MOST` of them.
+
+    >>> lattice_units(np.array([0.5, -1.0]), 1.0).tolist()
+    [33554432, -67108864]
+    """
+    return np.rint(sums / lattice_of(magnitude)).astype(np.int64)  # a power of two: no quotient is rounded
 
 
 def unit_of(magnitude: float) -> float:

@@ -5,13 +5,23 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import ClassVar
 
 import numpy as np
 
-from taciturn._util.arrays import Array, Arrays
+from taciturn._util.arrays import Array, Arrays, Integers
 from taciturn.core.protocols import Certificate, centered, length_from
 from taciturn.errors import InvalidInput, Unprovable, not_negative, positive
-from taciturn.learners.exact_sums import MOST, MOVES_ITS_OWN, entry_bound, longest_row, rounded
+from taciturn.learners.exact_sums import (
+    LATTICE_UNITS,
+    MOST,
+    MOVES_ITS_OWN,
+    entry_bound,
+    lattice_of,
+    lattice_units,
+    longest_row,
+    rounded,
+)
 from taciturn.problem.problem import Problem
 from taciturn.problem.scalar_loss import Values
 
@@ -78,6 +88,8 @@ class FTRL:
     l2/entry, 2
     """
 
+    most_units: ClassVar[int] = LATTICE_UNITS
+    uses_point: ClassVar[bool] = True
     problem: Problem
     curvature: float = 0.0
     scale: float | None = None
@@ -155,6 +167,14 @@ class FTRL:
     def statistic(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
         """What came since the last release."""
         return self.start(), exact["sum"]
+
+    def to_integers(self, exact: Arrays) -> Integers:
+        """The sum in steps of its lattice."""
+        return lattice_units(exact["sum"], self.magnitude)
+
+    def from_integers(self, sums: Integers) -> Arrays:
+        """The sum of so many steps."""
+        return {"sum": sums * lattice_of(self.magnitude)}
 
     def decide(self, t: float, noisy: Array, noise_sd: float) -> Array:
         """The regularised leader of the noisy contributions."""

@@ -5,17 +5,25 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from taciturn._util.arrays import Array, Arrays, fixed
+from taciturn._util.arrays import Array, Arrays, Integers, fixed
 from taciturn.accounting import paper
 from taciturn.accounting.errata import quadratic_pair
 from taciturn.accounting.gdp import Privacy
 from taciturn.core.protocols import Certificate, centered, length_from
 from taciturn.errors import InvalidInput, Unprovable, not_negative, positive
-from taciturn.learners.exact_sums import MOST, MOVES_ITS_OWN, in_units, longest_row, product_bound, unit_of
+from taciturn.learners.exact_sums import (
+    MOST,
+    MOVES_ITS_OWN,
+    PRODUCT_UNITS,
+    in_units,
+    longest_row,
+    product_bound,
+    unit_of,
+)
 from taciturn.problem.losses import Squared
 from taciturn.problem.multiclass import OneHot
 from taciturn.problem.problem import Problem
@@ -78,6 +86,7 @@ class QFTL:
     l2/entry, 2.1213
     """
 
+    most_units: ClassVar[int] = PRODUCT_UNITS
     problem: Problem
     extra_ridge: float = 0.0
     weight: float | None = None
@@ -146,6 +155,14 @@ class QFTL:
     def statistic(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
         """What came since the last release."""
         return self.start(), exact["sum"] * self.scale
+
+    def to_integers(self, exact: Arrays) -> Integers:
+        """The sum itself."""
+        return exact["sum"]
+
+    def from_integers(self, sums: Integers) -> Arrays:
+        """The sum itself."""
+        return {"sum": sums}
 
     def decide(self, t: float, noisy: Array, noise_sd: float) -> Array:
         """Shift, floor where that is needed, solve, inside the domain."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import ClassVar
 
 import numpy as np
 
-from taciturn._util.arrays import Array, Arrays
+from taciturn._util.arrays import Array, Arrays, Integers
 from taciturn.core.protocols import Certificate
-from taciturn.learners.exact_sums import MOST, MOVES_ITS_OWN, in_units, product_bound, unit_of
+from taciturn.learners.exact_sums import MOST, MOVES_ITS_OWN, PRODUCT_UNITS, in_units, product_bound, unit_of
 from taciturn.problem.problem import Problem
 from taciturn.problem.svec import unpacked
 
@@ -37,6 +38,7 @@ class SecondMoment:
     l2/entry, 1.4142
     """
 
+    most_units: ClassVar[int] = PRODUCT_UNITS
     problem: Problem
 
     @property
@@ -80,6 +82,14 @@ class SecondMoment:
         rows, columns = np.triu_indices(self.features)
         scale = np.where(rows == columns, 1.0, math.sqrt(2.0)) * unit_of(self.problem.feature_bound) ** 2
         return self.start(), exact["sum"] * scale
+
+    def to_integers(self, exact: Arrays) -> Integers:
+        """The sum itself."""
+        return exact["sum"]
+
+    def from_integers(self, sums: Integers) -> Arrays:
+        """The sum itself."""
+        return {"sum": sums}
 
     def decide(self, t: float, noisy: Array, noise_sd: float) -> Array:
         """The map W, by rows."""

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import ClassVar
 
 import numpy as np
 
-from taciturn._util.arrays import Array, Arrays
+from taciturn._util.arrays import Array, Arrays, Integers
 from taciturn.accounting import paper
 from taciturn.accounting.gdp import Privacy
 from taciturn.core.protocols import Certificate
-from taciturn.learners.exact_sums import MOST, MOVES_ITS_OWN, entry_bound, longest_row, rounded
+from taciturn.learners.exact_sums import (
+    LATTICE_UNITS,
+    MOST,
+    MOVES_ITS_OWN,
+    entry_bound,
+    lattice_of,
+    lattice_units,
+    longest_row,
+    rounded,
+)
 from taciturn.problem.problem import Problem
 
 
@@ -28,6 +38,7 @@ class VectorSum:
     l2/entry, 2
     """
 
+    most_units: ClassVar[int] = LATTICE_UNITS
     problem: Problem
 
     @property
@@ -59,6 +70,14 @@ class VectorSum:
     def statistic(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
         """What came since the last release."""
         return self.start(), exact["sum"]
+
+    def to_integers(self, exact: Arrays) -> Integers:
+        """The sum in steps of its lattice."""
+        return lattice_units(exact["sum"], self.problem.norm_bound)
+
+    def from_integers(self, sums: Integers) -> Arrays:
+        """The sum of so many steps."""
+        return {"sum": sums * lattice_of(self.problem.norm_bound)}
 
     def decide(self, t: float, noisy: Array, noise_sd: float) -> Array:
         """The private sum itself."""

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple, get_args
 
+import numpy as np
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array, Integers
@@ -21,9 +23,9 @@ from taciturn.columns.kinds import Bad, Bins, Date, PrivateRange, Range
 from taciturn.columns.target import Number, PrivateNumber
 from taciturn.contract.contract import Contract
 from taciturn.errors import InvalidInput, did_you_mean, integer, one_of
-from taciturn.readers.csv import CsvRows, header_ends, header_of
+from taciturn.readers.csv import CsvRows, header_ends, header_of, lines_before
 from taciturn.readers.jsonl import JsonRows
-from taciturn.readers.lines import Lines
+from taciturn.readers.lines import Lines, line_ends
 from taciturn.readers.parquet import check_kinds, open_parquet, parquet_blocks
 from taciturn.readers.parsed import Parsed, columns_to_read
 from taciturn.readers.source import BadRows, Source, format_of, not_seekable, opened, size_of
@@ -149,6 +151,75 @@ def open_parts(
     return filter(None, parts)
 
 
+def open_ids(
+    contract: Contract,
+    source: Source,
+    *,
+    format: str | None = None,
+    block: int = 2**15,
+    start: Position | None = None,
+) -> Iterator[NDArray[Any]]:
+    r"""The users' ids alone, as `Batch.users` has them; of CSV and Parquet no other column is read.
+
+    >>> import io
+    >>> from taciturn.contract.contract import contract_of
+    >>> target = {"column": "y", "range": [0, 2]}
+    >>> privacy = {"epsilon": 1, "user": "who"}
+    >>> contract = contract_of({"privacy": privacy, "target": target, "columns": {"x": {"range": [0, 4]}}})
+    >>> [ids] = open_ids(contract, io.BytesIO(b"x,y,who\n1,2,anna\n4,0,\n"))
+    >>> ids
+    array(['anna', None], dtype=object)
+    """
+    if contract.user is None:
+        raise InvalidInput("the contract names no column of ids. State privacy.user.")
+    kind = format_of(source, format)
+    only = None if kind == "json" else (contract.user,)  # a line of JSON may be bad because of any column
+    parts = (_parquet if kind == "parquet" else _lines)(contract, source, True, kind, block, start, (), only)
+    for part in parts:
+        if part is not None and (ids := part.users(contract)) is not None:
+            yield ids
+
+
+def row_positions(
+    contract: Contract,
+    source: Source,
+    every: int,
+    *,
+    format: str | None = None,
+    start: Position | None = None,
+) -> Iterator[Position]:
+    r"""The places of the rows whose number, from 0, is a multiple of `every`, and of the end; no row is parsed.
+
+    A plain CSV or JSON lines file is read once, and of a Parquet file nothing but its footer.
+
+    >>> import io
+    >>> from taciturn.contract.contract import contract_of
+    >>> target = {"column": "y", "range": [0, 2]}
+    >>> contract = contract_of({"privacy": {"epsilon": 1}, "target": target, "columns": {"x": {"range": [0, 4]}}})
+    >>> list(row_positions(contract, io.BytesIO(b"x,y\n1,2\n4,0\n5,1\n"), every=2))
+    [Position(row=0, line=2, offset=4), Position(row=2, line=4, offset=12), Position(row=3, line=5, offset=16)]
+    """
+    kind = format_of(source, format)
+    first = 0 if start is None else start.row
+    if kind == "parquet":
+        with open_parquet(source) as file:
+            last = int(file.metadata.num_rows)
+        yield from (Position(row, row + 1, 0) for row in range(-(-first // every) * every, last, every))
+        yield Position(last, last + 1, 0)
+        return
+    with _opened_lines(contract, source, True, kind, start, ()) as (lines, rows, line):
+        row = first
+        for block in lines.blocks(2**15, rows.ends if isinstance(rows, CsvRows) else None):
+            ends = rows.ends(block) if isinstance(rows, CsvRows) else line_ends(block)
+            quoted = b'"' in block and isinstance(rows, CsvRows)
+            before = lines_before(block, ends) if quoted else np.arange(len(ends))
+            for k in range(-row % every, len(ends), every):
+                yield Position(row + k, line + int(before[k]), lines.offset(int(ends[k - 1]) if k else 0))
+            row += len(ends)
+            line += block.count(b"\n") if quoted else len(ends)
+        yield Position(row, line, lines.size)
+
+
 def _batches(
     contract: Contract,
     parts: Iterator[Parsed],
@@ -188,9 +259,31 @@ def _lines(
     most: int,
     start: Position | None,
     keep: Sequence[str],
+    only: tuple[str, ...] | None = None,
 ) -> Iterator[Parsed | None]:
-    """None once the header is read, then blocks."""
-    columns = tuple(columns_to_read(contract, labelled, keep))
+    """None once the header is read, then blocks; `only` of these columns, if that is given."""
+    with _opened_lines(contract, source, labelled, kind, start, keep, only) as (lines, rows, line):
+        yield None
+        for block in lines.blocks(most, rows.ends if isinstance(rows, CsvRows) else None):
+            read = 0
+            for part in rows.parse(block, line, lines.size):
+                yield replace(part, offset=lines.offset(part.offset))
+                read += len(part.lines)
+            line += read if b'"' not in block else block.count(b"\n")
+
+
+@contextmanager
+def _opened_lines(
+    contract: Contract,
+    source: Source,
+    labelled: bool,
+    kind: str,
+    start: Position | None,
+    keep: Sequence[str],
+    only: tuple[str, ...] | None = None,
+) -> Iterator[tuple[Lines, CsvRows | JsonRows, int]]:
+    """The lines from the first row, or from `start`, on; their parser, and the number of the first."""
+    columns = only or tuple(columns_to_read(contract, labelled, keep))
     line = 1
     with opened(source, seekable=start is not None) as (stream, position):
         origin = 0 if start is None else stream.tell()
@@ -207,13 +300,7 @@ def _lines(
             stream.seek(origin + start.offset)
             line = start.line
             lines = Lines(stream, position, skip_mark=kind == "json" and start.offset == 0, start=start.offset)
-        yield None
-        for block in lines.blocks(most, rows.ends if isinstance(rows, CsvRows) else None):
-            read = 0
-            for part in rows.parse(block, line, lines.size):
-                yield replace(part, offset=lines.offset(part.offset))
-                read += len(part.lines)
-            line += read if b'"' not in block else block.count(b"\n")
+        yield lines, rows, line
 
 
 def _parquet(
@@ -224,9 +311,10 @@ def _parquet(
     most: int,
     start: Position | None,
     keep: Sequence[str],
+    only: tuple[str, ...] | None = None,
 ) -> Iterator[Parsed | None]:
-    """None once the schema is read, then blocks."""
-    columns = tuple(columns_to_read(contract, labelled, keep))
+    """None once the schema is read, then blocks; `only` of these columns, if that is given."""
+    columns = only or tuple(columns_to_read(contract, labelled, keep))
     if str(source) == "-":
         if start is not None:
             raise not_seekable()

@@ -37,8 +37,12 @@ class BadRowCount:
 
     def add(self, y: Array) -> None:
         """Add rows, by their labels, which are NaN for bad rows."""
-        self.rows += len(y)
-        self.bad += int(np.isnan(y).sum())
+        self.count(len(y), int(np.isnan(y).sum()))
+
+    def count(self, rows: int, bad: int) -> None:
+        """Add so many rows, of which so many are bad."""
+        self.rows += rows
+        self.bad += bad
 
     def as_data(self) -> dict[str, int]:
         """As plain data."""

@@ -119,13 +119,18 @@ def _learn_within(run: Run, X: Array, y: Array, users: Users, diagnostics: Diagn
     if left and len(y):
         run.learn(X[:left], y[:left], diagnostics, None if users is None else users[:left])
     if left < len(y):
-        raise BudgetExhausted(
-            f"the input has more rows than the {run.stream.t:,} of the contract's horizon, for which the noise was "
-            "planned. All rows up to the horizon were learnt; a longer stream needs a new contract and a new run, "
-            "which spends the budget again."
-        )
+        raise past_the_horizon(run)
     if run.left == 0:
         run.commit()  # no more rows can be learnt: publish now, whether or not the input ends here
+
+
+def past_the_horizon(run: Run) -> BudgetExhausted:
+    """The error of an input that goes on where a run must end."""
+    return BudgetExhausted(
+        f"the input has more rows than the {run.stream.t:,} of the contract's horizon, for which the noise was "
+        "planned. All rows up to the horizon were learnt; a longer stream needs a new contract and a new run, "
+        "which spends the budget again."
+    )
 
 
 T = TypeVar("T")

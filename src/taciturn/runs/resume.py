@@ -12,6 +12,7 @@ import hmac
 import json
 import secrets
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
@@ -66,6 +67,91 @@ class Link(NamedTuple):
 FIRST = Link(0, bytes(32))
 
 
+class BlockDigest(NamedTuple):
+    """The number of rows of a block, or of its first part, and keyed digests of their features, labels and ids."""
+
+    rows: int
+    digests: tuple[bytes, ...]
+
+
+class RowDigests:
+    """Keyed digests of rows, block after block; the first row has the number `first`, from 0.
+
+    Rows of one block may be added by several calls, and not by several workers.
+
+    >>> digests = RowDigests(b"key")
+    >>> digests.add(np.zeros((5000, 1)), np.zeros(5000))
+    >>> [block.rows for block in digests.take_complete()], digests.open.rows
+    ([4096], 904)
+    """
+
+    def __init__(self, key: bytes, first: int = 0) -> None:
+        self.key = key
+        self._at = first  # rows before the next one
+        self._complete: list[BlockDigest] = []
+        self._known: BlockDigest | None = None  # an open block that a worker has hashed
+        self._begin()
+
+    def _begin(self) -> None:
+        self._rows = 0
+        self._ids: hmac.HMAC | None = None
+        self._parts = [hmac.new(self.key, name, "sha256") for name in (b"features", b"labels")]
+
+    def add(self, X: Array, y: Array, users: Users = None) -> None:
+        """Add the next rows."""
+        self._must_go_on(len(y))
+        with np.errstate(over="ignore", invalid="ignore"):
+            fine = np.isfinite(X.sum()) and np.isfinite(y.sum())
+        if not fine:  # rare; an overflow of the sum leads here too, and changes nothing
+            bad = ~(np.isfinite(X).all(axis=1) & np.isfinite(y))
+            X = np.where(bad[:, None], np.nan, X)
+            y = np.where(bad, np.nan, y)
+        start = 0
+        while start < len(y):
+            end = min(len(y), start + BLOCK - self._at % BLOCK)
+            for part, values in zip(self._parts, (X[start:end], y[start:end]), strict=True):
+                part.update(np.ascontiguousarray(values, dtype=np.float64).data)
+            if users is not None:
+                self._ids = self._ids or hmac.new(self.key, b"ids", "sha256")
+                ids = "".join(f"{'' if user is None else user}\0" for user in users[start:end])
+                self._ids.update(ids.encode("utf-8", "surrogatepass"))
+            self._rows += end - start
+            self._at += end - start
+            start = end
+            if self._at % BLOCK == 0:
+                self._complete.append(self.open)
+                self._begin()
+
+    def follow(self, blocks: Sequence[BlockDigest]) -> None:
+        """Add blocks that a worker has hashed, from the first row of a block on; only the last may be incomplete."""
+        for block in blocks:
+            self._must_go_on(block.rows)
+            if self._at % BLOCK or block.rows > BLOCK:
+                raise RuntimeError("digests of workers begin with a block: the engine that cut the rows is wrong.")
+            self._at += block.rows
+            if block.rows == BLOCK:
+                self._complete.append(block)
+            elif block.rows:
+                self._known = block
+
+    def _must_go_on(self, rows: int) -> None:
+        if rows and self._known is not None:
+            raise RuntimeError("rows follow a block of which only the digest is known: the engine is wrong.")
+
+    @property
+    def open(self) -> BlockDigest:
+        """The block that is not complete, if it has rows."""
+        if self._known is not None:
+            return self._known
+        parts = (*self._parts, *([] if self._ids is None else [self._ids]))
+        return BlockDigest(self._rows, tuple(part.digest() for part in parts))
+
+    def take_complete(self) -> list[BlockDigest]:
+        """The complete blocks that were not taken yet."""
+        taken, self._complete = self._complete, []
+        return taken
+
+
 class RowChain:
     """Chain of HMAC-SHA-256 over encoded rows and labels, from a link on.
 
@@ -102,42 +188,36 @@ class RowChain:
         self.rows = link.row
         self._last = link
         self.window = link
-        self._parts = self._new_block()
-
-    def _new_block(self) -> list[hmac.HMAC]:
-        self._ids: hmac.HMAC | None = None
-        return [hmac.new(self.key, name, "sha256") for name in (b"features", b"labels")]
+        self._digests = RowDigests(key, link.row)
 
     def add(self, X: Array, y: Array, users: Users = None) -> None:
         """Add the next rows."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            fine = np.isfinite(X.sum()) and np.isfinite(y.sum())
-        if not fine:  # rare; an overflow of the sum leads here too, and changes nothing
-            bad = ~(np.isfinite(X).all(axis=1) & np.isfinite(y))
-            X = np.where(bad[:, None], np.nan, X)
-            y = np.where(bad, np.nan, y)
-        start = 0
-        while start < len(y):
-            end = min(len(y), start + BLOCK - self.rows % BLOCK)
-            for part, values in zip(self._parts, (X[start:end], y[start:end]), strict=True):
-                part.update(np.ascontiguousarray(values, dtype=np.float64).data)
-            if users is not None:
-                self._ids = self._ids or hmac.new(self.key, b"ids", "sha256")
-                ids = "".join(f"{'' if user is None else user}\0" for user in users[start:end])
-                self._ids.update(ids.encode("utf-8", "surrogatepass"))
-            self.rows += end - start
-            start = end
-            if self.rows % BLOCK == 0:
-                self.window, self._last = self._last, Link(self.rows, self.value)
-                self._parts = self._new_block()
+        self._digests.add(X, y, users)
+        self.rows += len(y)
+        self._link()
+
+    def add_digests(self, blocks: Sequence[BlockDigest]) -> None:
+        """Add rows of which a worker has computed the digests, from the first row of a block on.
+
+        Nothing can be added after a block that is not complete.
+        """
+        self._digests.follow(blocks)
+        self.rows += sum(block.rows for block in blocks)
+        self._link()
+
+    def _link(self) -> None:
+        for block in self._digests.take_complete():
+            row = self._last.row - self._last.row % BLOCK + BLOCK
+            self.window, self._last = self._last, Link(row, self._after(row, block))
+
+    def _after(self, row: int, block: BlockDigest) -> bytes:
+        content = b"".join([row.to_bytes(8, "big"), self._last.chain, *block.digests])
+        return hmac.digest(self.key, content, "sha256")
 
     @property
     def value(self) -> bytes:
         """The chain over all rows so far."""
-        if self.rows == self._last.row:
-            return self._last.chain
-        digests = [part.digest() for part in (*self._parts, *([] if self._ids is None else [self._ids]))]
-        return hmac.digest(self.key, b"".join([self.rows.to_bytes(8, "big"), self._last.chain, *digests]), "sha256")
+        return self._last.chain if self.rows == self._last.row else self._after(self.rows, self._digests.open)
 
 
 @dataclass(frozen=True)
@@ -234,6 +314,10 @@ class SeenRows:
     def add(self, X: Array, y: Array, users: Users = None) -> None:
         """Add the next rows."""
         self.chain.add(X, y, users)
+
+    def add_digests(self, blocks: Sequence[BlockDigest]) -> None:
+        """Add rows that workers have hashed."""
+        self.chain.add_digests(blocks)
 
     @property
     def checkpoint(self) -> Checkpoint:

@@ -44,7 +44,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -56,6 +56,7 @@ from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.ledger import Ledger, Position
 from taciturn.accounting.renewal import Charge
 from taciturn.accounting.unit import User
+from taciturn.core.block_sums import Admission, BlockSums
 from taciturn.core.state import State, new_name, read_extra, read_state
 from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable, TaciturnError
 from taciturn.estimators.stream import Spent, Stream
@@ -63,7 +64,7 @@ from taciturn.plan import Plan
 from taciturn.problem.problem import Problem
 from taciturn.runs.files import Folder, write_at
 from taciturn.runs.journal import complete, lines_of
-from taciturn.runs.resume import Checkpoint, SeenRows, Users
+from taciturn.runs.resume import BlockDigest, Checkpoint, SeenRows, Users
 from taciturn.store import Chunk, Saved, Store
 from taciturn.store.encryption import read_key
 
@@ -223,6 +224,22 @@ class Run:
         if len(releases):
             self._uncommitted.append(lines_of(self.stream.plan, releases, self.stream.models))
         self._learnt = self.stream.t
+
+    def learn_sums(
+        self, blocks: Iterable[BlockSums], digests: Sequence[BlockDigest], admission: Admission | None = None
+    ) -> None:
+        """Learn from sums that workers have made of the next rows, with the digests of those rows; commit if it is due.
+
+        `Stream.admit` makes the `admission`, if the unit is a user.
+        """
+        self._must_be_complete()
+        before = self.stream.model
+        releases = self.stream.learn_sums(blocks, admission)
+        self.seen.add_digests(digests)
+        if len(releases):
+            self._uncommitted.append(lines_of(self.stream.plan, releases, before))
+        self._learnt = self.stream.t
+        self.commit_if_due()
 
     def _must_be_complete(self) -> None:
         """Reject a run that was interrupted after rows were learnt, and before their lines were known."""

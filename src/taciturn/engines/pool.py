@@ -1,0 +1,547 @@
+"""A pool of workers for one stream: they read, clip, round and add; this process adds the noise, decides and commits.
+
+What travels is a *descriptor* of rows (`Task`: a file, a place in it, a number of rows) to a worker, and integers
+(`Part`) back, never a row. `map` is any function that calls another on each of some tasks and returns the results in
+order: that of a pool of processes (`processes`), of Ray's or Dask's, or Python's own.
+
+**Claim.** The run publishes what one process would have published, byte for byte with a seed, whatever the number of
+workers and whichever of them does what; and it is resumed by one process or by any number of them. *Proof.* Rounds are
+positions of rows in the source, and so are the ends of tasks and of blocks; neither depends on workers or on time. A
+part holds the integers of its rows, those of a block add up to what one process computes (`taciturn.block_statistics`),
+and `Run.learn_sums` takes parts in the order of their rows. The checkpoint has the same chain of digests, because a
+task begins where a block of the chain does. Noise, decision and the one transaction of a commit are those of
+`taciturn.runs.run`: a process that is killed has published nothing that is not committed. ∎
+
+Rows at the beginning are learnt here, one process: those of private stages (`taciturn.core.staged`), those before a
+place at which tasks can begin, and those of a schedule that publishes often at first, until there are 256 rows and more
+between two releases.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field, replace
+from itertools import islice, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from taciturn._util.arrays import Array
+from taciturn.accounting.unit import User
+from taciturn.contract.contract import Contract
+from taciturn.core.block_sums import Admission, BlockSums, as_sum, uses_point
+from taciturn.core.loop import BlockAdder
+from taciturn.core.participation import Mask
+from taciturn.core.private import Private
+from taciturn.core.protocols import Learner
+from taciturn.core.schedule import Every
+from taciturn.core.staged import Staged
+from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, integer
+from taciturn.plan import Plan
+from taciturn.readers.parquet import open_parquet
+from taciturn.readers.rows import Batch, Position, open_ids, open_rows, row_positions
+from taciturn.readers.source import BadRows, format_of
+from taciturn.runs import ingest
+from taciturn.runs.diagnostics import BadRowCount
+from taciturn.runs.ingest import Ending, catch_signals
+from taciturn.runs.resume import BLOCK, BlockDigest, Check, RowDigests, Users
+from taciturn.runs.run import Run
+
+ROWS = 16 * BLOCK
+"""Rows of a task, about."""
+LEAST = 256
+"""Rows between two releases, on average over a block of the chain, from which on rows are given to workers."""
+
+Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+"""Calls a function on each of some tasks, anywhere, and returns the results in the order of the tasks."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """Rows for a worker: where they are, and how they are added up. It holds no row, and two secrets.
+
+    Attributes
+    ----------
+    contract, source, format, bad_rows
+        How rows are read, as in `open_rows`.
+    start : Position
+        The place of the first row.
+    rows : int
+        How many rows to read, at most.
+    learner, point
+        What `block_statistics` takes.
+    cuts : tuple of int
+        How many rows of the task lie before each release that is due in it.
+    key : bytes
+        Secret key of the digests of rows.
+    excluded : ndarray of bool, optional
+        Rows that do not count, if the unit is a user. Secret.
+    """
+
+    contract: Contract
+    source: str
+    format: str
+    bad_rows: BadRows
+    start: Position
+    rows: int
+    learner: Learner
+    point: Array | None
+    cuts: tuple[int, ...]
+    key: bytes = field(repr=False)
+    compiled: bool = True
+    excluded: Mask | None = field(default=None, repr=False)
+
+
+class Part(NamedTuple):
+    """What a worker returns: sums of each block in its rows, digests of the rows, and how reading ended. Secret.
+
+    `rows` are fewer than the task has if a bad row stopped it, which `error` tells, or if the source ended.
+    """
+
+    rows: int
+    sums: tuple[BlockSums, ...]
+    digests: tuple[BlockDigest, ...]
+    bad: int
+    size: int
+    error: InvalidInput | None = None
+
+    def __repr__(self) -> str:
+        return f"Part({self.rows} rows, secrets not shown)"
+
+
+def add_up(task: Task) -> Part:
+    """Read the rows of a task, clip and round them, and add them up: what a worker does."""
+    adder = BlockAdder(task.learner, task.point, task.compiled)
+    digests = RowDigests(task.key)
+    sums: list[BlockSums] = []
+    current: BlockSums | None = None
+    done = bad = size = 0
+    ends = iter([*task.cuts, task.rows])
+    until = next(ends)
+    error = None
+    try:
+        for batch in _rows_of(task):
+            start = 0
+            while start < len(batch.y):
+                end = min(len(batch.y), start + until - done)
+                excluded = None if task.excluded is None else task.excluded[done : done + end - start]
+                first = task.start.row + done
+                part = adder(batch.X[start:end], batch.y[start:end], excluded=excluded, first=first)
+                current = part if current is None else current + part
+                done += end - start
+                start = end
+                if done == until:
+                    sums.append(current)
+                    current = None
+                    until = next(ends, task.rows)
+            digests.add(batch.X, batch.y, batch.users)
+            bad += 0 if batch.bad is None else int(batch.bad.sum())
+            size = batch.size
+    except InvalidInput as stopped:
+        error = stopped
+    if current is not None:
+        sums.append(current)
+    blocks = digests.take_complete()
+    blocks += [digests.open] if digests.open.rows else []
+    return Part(done, tuple(sums), tuple(blocks), bad, size, error)
+
+
+def _rows_of(task: Task) -> Iterator[Batch]:
+    """The batches of a task, and not a row more."""
+    left = task.rows
+    start = task.start if task.start.row or task.start.offset else None
+    for batch in open_rows(task.contract, task.source, bad_rows=task.bad_rows, format=task.format, start=start):
+        yield _first_of(batch, left)
+        left -= len(batch.y)
+        if left <= 0:
+            return
+
+
+def _first_of(batch: Batch, rows: int) -> Batch:
+    """The first rows of a batch."""
+    if rows >= len(batch.y):
+        return batch
+    users = None if batch.users is None else batch.users[:rows]
+    bad = None if batch.bad is None else batch.bad[:rows]
+    return batch._replace(X=batch.X[:rows], y=batch.y[:rows], lines=batch.lines[:rows], users=users, bad=bad)
+
+
+def ids_of(task: Task) -> Users:
+    """The users' ids of the rows of a task: the first of two passes, which reads no other column of CSV and Parquet."""
+    start = task.start if task.start.row or task.start.offset else None
+    found: list[Any] = []
+    left = task.rows
+    for ids in open_ids(task.contract, task.source, format=task.format, start=start):
+        found.append(ids[:left])
+        left -= len(ids)
+        if left <= 0:
+            break
+    return np.concatenate([np.empty(0, dtype=object), *found])
+
+
+@contextlib.contextmanager
+def processes(workers: int) -> Iterator[Map]:
+    """A pool of processes on this machine, as a `map`; they end with the block, and with this process.
+
+    >>> with processes(1) as map:
+    ...     list(map(abs, [-1, 2]))
+    [1, 2]
+    """
+    workers = integer("workers", workers)
+    before = {name: os.environ.get(name) for name in _THREADS}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))  # a core each: what they import reads this
+    try:
+        context = multiprocessing.get_context("spawn")
+        pool = ProcessPoolExecutor(workers, context, _begin_worker)
+        list(pool.map(abs, range(workers)))  # starts them
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None) if value is None else os.environ.update({name: value})
+    try:
+        yield pool.map
+    except BrokenProcessPool:
+        raise StateConflict(
+            "a worker process ended before its work did: it was killed, or it ran out of memory. Every published model "
+            "is committed; run the same command with --resume, perhaps with fewer --workers."
+        ) from None
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def _begin_worker() -> None:
+    """Leave interrupts to the process that commits, and end with it, however that ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def check_plan(plan: Plan) -> None:
+    """Reject a plan whose rows cannot be added up by workers, or that publishes so often that they are of no use.
+
+    >>> from taciturn import L2Ball, Logistic, Privacy, Problem
+    >>> from taciturn.plan import recommend
+    >>> problem = Problem(Logistic(), L2Ball(1.0), dimension=2)
+    >>> check_plan(recommend(problem, Privacy(1.0, 1e-6), horizon=100_000))
+    Traceback (most recent call last):
+    ...
+    taciturn.errors.InvalidInput: with workers, private FTRL learns each block by one job at the point ...
+    """
+    private = plan.private
+    if not isinstance(private, Private):
+        raise Unprovable(
+            f"{type(private).__name__} minimises over all rows at once, and cannot be learnt by workers. Leave out "
+            "--workers."
+        )
+    try:
+        learner = as_sum(private.learner)
+    except Unprovable as error:
+        reason = str(error).split(". ", maxsplit=1)[0]
+        raise Unprovable(f"{reason}. Leave out --workers, or set a method of sums.") from None
+    schedule = private.schedule
+    if uses_point(learner):
+        fits = isinstance(schedule, Every) and schedule.rounds % BLOCK == 0 and not isinstance(private, Staged)
+        if not fits:
+            raise InvalidInput(
+                "with workers, private FTRL learns each block by one job at the point released last, so that blocks "
+                f"are long and of equal length: state ranges, and release = {ROWS} or another multiple of {BLOCK}; or "
+                "leave out --workers, which is faster where models are published more often."
+            )
+    elif isinstance(schedule, Every) and schedule.rounds < LEAST:
+        raise InvalidInput(
+            f"this contract publishes every {schedule.rounds} rows, and workers would hand over sums for each release: "
+            f"one process is faster. State release = {BLOCK}, or leave out --workers."
+        )
+
+
+def first_row(private: Private, t: int) -> int:
+    """The row from which on workers can learn, in a stream that has learnt t rows: where a block of the chain begins.
+
+    >>> from taciturn import L2Ball, Privacy, Problem, Squared, geometric, pqftl
+    >>> problem = Problem(Squared(), L2Ball(1.0), dimension=2, label_bound=1.0)
+    >>> first_row(pqftl(problem, Privacy(1.0, 1e-6), horizon=10**6, schedule=geometric(1.1)), 100)
+    4096
+    """
+    stages = private.rows_of_stages if isinstance(private, Staged) else 0
+    row = -(-max(t, stages) // BLOCK) * BLOCK
+    horizon = private.timetable.horizon
+    while horizon is None or row < horizon:
+        first, last = private.timetable.block_of(np.array([row + 1, row + BLOCK]))
+        if last - first <= BLOCK // LEAST:
+            break
+        row += BLOCK
+    return row
+
+
+def learn_from(
+    run: Run,
+    rows: Iterator[Batch],
+    contract: Contract,
+    source: str | os.PathLike[str],
+    map: Map,
+    workers: int,
+    *,
+    format: str | None = None,
+    bad_rows: BadRows = "stop",
+    tell: Callable[[Run, int], None] = lambda run, size: None,
+    check: Check = "all",
+    counted: BadRowCount | None = None,
+) -> Ending:
+    """Learn from a file by workers, and commit; everything that was learnt is committed when this returns.
+
+    Parameters
+    ----------
+    run : Run
+        A new or resumed run, whose plan `check_plan` accepts.
+    rows : iterator of Batch
+        The input from its beginning, or from the place of the run's checkpoint, for the rows that are learnt here.
+    contract : Contract
+        What the run learns.
+    source : str or path
+        A plain CSV or JSON lines file, or a Parquet file, which every worker can read by this name.
+    map : callable
+        Calls a function on each of some tasks, as that of `processes` does.
+    workers : int
+        How many tasks it works on at once; tasks are cut for that many.
+    format, bad_rows, tell, check, counted
+        As in `taciturn.readers.rows.open_rows` and `taciturn.runs.ingest.learn_from`.
+    """
+    plan = run.stream.plan
+    check_plan(plan)
+    assert isinstance(plan.private, Private)
+    kind = check_source(source, format)
+    head = first_row(plan.private, run.committed)
+    ending = ingest.learn_from(run, _until(rows, head), None, tell, check, counted)
+    if ending.why != "end" or run.stream.t < head or run.left == 0:
+        return ending
+    work = _Work(run, contract, os.fspath(source), kind, bad_rows, map, integer("workers", workers))
+    with catch_signals() as interrupts:
+        try:
+            for part in work.parts(head):
+                if counted is not None:
+                    counted.count(part.rows, part.bad)
+                tell(run, part.size)
+                if interrupts.signal is not None:
+                    break
+            ending = Ending("interrupted" if interrupts.signal else "end", interrupts.exit_status)
+        except (InvalidInput, BudgetExhausted) as error:
+            ending = Ending("refused", 2, error)
+        run.commit()
+    return ending
+
+
+def check_source(source: str | os.PathLike[str], format: str | None = None) -> str:
+    """The format of a source that workers can read from any place; others are rejected."""
+    name = os.fspath(source)
+    if name == "-" or not os.path.isfile(name):
+        raise InvalidInput("workers read from any place in a file, and the input is none. Pass a file, not a pipe.")
+    if name.endswith(".gz"):
+        raise InvalidInput("workers cannot begin in the middle of a gzip file. Decompress it, or write Parquet.")
+    return format_of(name, format)
+
+
+def _until(rows: Iterator[Batch], last: int) -> Iterator[Batch]:
+    """The batches up to row `last` of the source."""
+    if last <= 0:
+        return
+    for batch in rows:
+        left = last - batch.start.row
+        if left > 0:
+            yield _first_of(batch, left)
+        if left <= len(batch.y):
+            return
+
+
+@dataclass
+class _Work:
+    """The tasks of one call, in their order, and what becomes of their parts."""
+
+    run: Run
+    contract: Contract
+    source: str
+    format: str
+    bad_rows: BadRows
+    map: Map
+    workers: int
+
+    goes_on: bool = False  # the source has rows beyond the horizon
+
+    def parts(self, head: int) -> Iterator[Part]:
+        """Learn the parts from row `head` on, and yield each; ends with the source, or with an error."""
+        private = self._private
+        spans = self._spans(head)
+        if isinstance(private.unit, User):
+            yield from self._with_users(spans)
+        elif uses_point(private.learner):
+            yield from self._block_by_block(spans)
+        else:
+            tasks = (self._task(*span) for span in spans)
+            for task, part in self._mapped(tasks, 2 * self.workers):
+                self._learn(task.start, [part])
+                yield part
+        if self.goes_on:
+            raise ingest.past_the_horizon(self.run)
+
+    @property
+    def _private(self) -> Private:
+        private = self.run.stream.plan.private
+        assert isinstance(private, Private)
+        return private
+
+    def _block_by_block(self, spans: Iterator[Span]) -> Iterator[Part]:
+        """A job for each block between two releases, at the point that the last job released."""
+        for block in self._by_block(spans):
+            tasks = [self._task(*span) for span in block]
+            for task, part in zip(tasks, self.map(add_up, tasks), strict=True):
+                self._learn(task.start, [part])
+                yield part
+
+    def _by_block(self, spans: Iterator[Span]) -> Iterator[list[Span]]:
+        schedule = self._private.schedule
+        assert isinstance(schedule, Every)
+        block: list[Span] = []
+        for start, end in spans:
+            block.append((start, end))
+            if end % schedule.rounds == 0:
+                yield block
+                block = []
+        if block:
+            yield block
+
+    def _with_users(self, spans: Iterator[Span]) -> Iterator[Part]:
+        """Ids first; which rows count is decided here, and the rows are read again by workers who know that."""
+        at_points = uses_point(self._private.learner)
+        for group in self._by_block(spans) if at_points else _grouped(spans, 2 * self.workers):
+            tasks = [self._task(*span) for span in group]
+            ids = np.concatenate(list(self.map(ids_of, tasks)))
+            admission = self.run.stream.admit(ids)
+            first = tasks[0].start.row
+            masked = []
+            for task in tasks:
+                begins = task.start.row - first
+                masked.append(replace(task, excluded=admission.excluded[begins : begins + task.rows]))
+            parts: list[Part] = []
+            for part in self.map(add_up, masked):
+                parts.append(part)
+                if part.error is not None:
+                    break
+            rows = sum(part.rows for part in parts)
+            if rows < len(ids):  # a bad row stops here; the rows before it are decided on as they were
+                admission = self.run.stream.admit(ids[:rows])
+            self._learn(tasks[0].start, parts, admission)
+            yield from parts
+
+    def _learn(self, start: Position, parts: list[Part], admission: Admission | None = None) -> None:
+        self.run.seen.begin_batch(start)
+        sums = [block for part in parts for block in part.sums]
+        self.run.learn_sums(sums, [block for part in parts for block in part.digests], admission)
+        for part in parts:
+            if part.error is not None:
+                raise part.error
+
+    def _mapped(self, tasks: Iterator[Task], size: int) -> Iterator[tuple[Task, Part]]:
+        """Tasks and their parts, in order; the next tasks are given to workers before these are waited for."""
+        window = list(islice(tasks, size))
+        results = iter(self.map(add_up, window))
+        while window:
+            following = list(islice(tasks, size))
+            ahead = iter(self.map(add_up, following) if following else ())
+            for task in window:
+                yield task, next(results)
+            window, results = following, ahead
+
+    def _task(self, start: Position, end: int) -> Task:
+        learner, point = self.run.stream.next_learner()
+        timetable = self._private.timetable
+        block = int(timetable.block_of(np.array([start.row + 1]))[0])
+        return Task(
+            self.contract,
+            self.source,
+            self.format,
+            self.bad_rows,
+            start,
+            end - start.row,
+            learner,
+            point if uses_point(learner) else None,
+            tuple((timetable.following(block - 1, end) - start.row).tolist()),
+            self.run.seen.key,
+            self._private.compiled,
+        )
+
+    def _spans(self, head: int) -> Iterator[Span]:
+        """The rows of tasks, up to the horizon."""
+        horizon = self._private.timetable.horizon
+        for start, end in pairwise(self._marks(head)):
+            if horizon is not None and end.row > horizon:
+                self.goes_on = True
+                if start.row < horizon:
+                    yield start, horizon
+                return
+            yield start, end.row
+
+    def _marks(self, head: int) -> Iterator[Position]:
+        """The places from which on tasks begin, `head` the first, and the end of the source."""
+        wanted = self._wanted(head)
+        place = self.run.input.place_in(self.format)
+        last = None
+        for position in row_positions(self.contract, self.source, BLOCK, format=self.format, start=place):
+            if last is not None and (last.row == head or (last.row > head and wanted(last.row))):
+                yield last
+            last = position
+        if last is not None and last.row >= head:
+            yield last
+
+    def _wanted(self, head: int) -> Callable[[int], bool]:
+        """At which multiples of a block of the chain tasks are cut; never by what is in the rows."""
+        schedule = self._private.schedule
+        if uses_point(self._private.learner):
+            assert isinstance(schedule, Every)
+            rounds, size = schedule.rounds, _rounded_up(schedule.rounds / self.workers)
+            return lambda row: row % rounds % size == 0
+        if self.format != "parquet":
+            return lambda row: row % ROWS == 0
+        return self._in_groups(head).__contains__
+
+    def _in_groups(self, head: int) -> frozenset[int]:
+        """Ends of groups of rows, which are read as a whole, and places inside of long ones."""
+        with open_parquet(self.source) as file:
+            counts = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+        marks, first = [head], 0
+        for count in counts:
+            last = first + count
+            size = max(ROWS, _rounded_up(count / self.workers))
+            marks += [row for row in range(_rounded_up(first), last, size) if row - marks[-1] >= ROWS]
+            if _rounded_up(last) - marks[-1] >= ROWS:
+                marks.append(_rounded_up(last))
+            first = last
+        return frozenset(marks)
+
+
+Span = tuple[Position, int]
+"""Where a task begins, and the number of rows before its end."""
+
+
+def _rounded_up(row: float) -> int:
+    """The next row at which a block of the chain begins."""
+    return math.ceil(row / BLOCK) * BLOCK
+
+
+def _grouped(items: Iterator[Span], size: int) -> Iterator[list[Span]]:
+    while group := list(islice(items, size)):
+        yield group
