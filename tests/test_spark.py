@@ -181,3 +181,25 @@ def test_kills_of_the_driver_release_nothing_twice(source, tmp_path):
     stream = FileStream(Store(store), CONTRACT, list_map, folder=folder, seed=3)
     assert outbox(stream) == expected
     assert sum(rows for _, rows in stream.learnt().files) == ROWS
+
+
+def test_a_missing_or_old_java_is_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(InvalidInput, match="Java 17 or newer, and there is none"):
+        engine.check_java()
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
+    java.chmod(0o700)
+    with pytest.raises(InvalidInput, match="Java 17 or newer, and this is 11"):
+        engine.check_java()
+    java.write_text("#!/bin/sh\necho 'openjdk version \"21.0.2\"' >&2\n")
+    engine.check_java()
+
+
+def test_files_elsewhere_and_sessions_without_a_context_are_rejected():
+    with pytest.raises(InvalidInput, match="s3a is not"):
+        engine._local("s3a://bucket/a.parquet")
+    assert engine._local("file:/a%20b/c.parquet") == Path("/a b/c.parquet")
+    with pytest.raises(InvalidInput, match="Spark Connect"):
+        engine.spark_map(object())
