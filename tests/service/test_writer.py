@@ -193,6 +193,31 @@ def test_a_stream_ends_at_its_horizon(tmp_path):
         assert client.get(f"/v1/streams/{NAME}").json()["stream"]["next_release"] is None
 
 
+def test_diagnostics_evaluate_rows_by_the_model_before_them_and_change_no_release(tmp_path):
+    """A request of many rows is evaluated as requests of 256 rows are; releases are those without diagnostics."""
+    rows, released, found = some_rows(1000), [], []
+    for name, diagnostics, sizes in (
+        ("all", True, [1000]),
+        ("some", True, [256, 256, 256, 232]),
+        ("no", False, [1000]),
+    ):
+        service, secret = service_at(tmp_path / f"{name}.db", horizon=1000, seed=1, diagnostics=diagnostics)
+        with set_clock(service) as next_tick, running(service) as address:
+            client, first = Client(address, secret), 0
+            for size in sizes:
+                assert client.learn(rows[first : first + size], f"from {first}").status_code == 200
+                first += size
+            next_tick(3)
+            released.append([chunk.content for chunk in service.store.releases(NAME)])
+            found.append(client.get(f"/v1/streams/{NAME}/diagnostics").json())
+    assert b"".join(released[0]) == b"".join(released[1]) == b"".join(released[2])
+    assert released[0]
+    assert found[0] == found[1]
+    assert found[0]["rows"] == 1000
+    assert found[0]["diagnostics"]
+    assert found[2]["diagnostics"] is None
+
+
 def test_a_closed_stream_learns_no_more(served):
     _, client, next_tick = served
     rows = some_rows(12)

@@ -8,7 +8,8 @@
    requests with the rounds of their rows, in one transaction (`Store.commit`);
 4. answers.
 
-Releases come at fixed rounds, so how requests are grouped changes nothing that is published.
+Releases come at fixed rounds, so how requests are grouped changes nothing that is published. With diagnostics a block
+is learnt in pieces of at most 256 rows, each of which is evaluated by the model in use before it.
 
 **Claim.** Whenever processes stop, and however many of them serve one store: a request that is answered with its rounds
 is learnt, once, at those rounds; and one that is repeated under the same key, to any process, is never learnt again.
@@ -61,6 +62,7 @@ MOST_RELEASED = 2**22
 SMALL = 2**16
 """Bytes of a body that are hashed and decoded in the event loop."""
 
+_WATCHED_ROWS = 2**8  # rows that are evaluated by one model, with diagnostics
 _WATCH = "diagnostics."
 
 Outcome = tuple[int, int] | Exception
@@ -290,13 +292,15 @@ class Writer:
         of_users = isinstance(private.unit, User)
         state, published, lines = at.state, at.published, []
         for X, y, users, _ in encoded([entry.batch for entry in fresh], host.contract, labelled=True):
-            prepared = private.prepare(state, X, y, users if of_users else None)
-            if at.watch is not None:
-                at.watch(X, y, published.model, private.problem_at(state))
-            state, releases = prepared.state, prepared.releases
-            if len(releases):
-                published, models = published.after(releases)
-                lines.append(lines_of(plan, releases, models))
+            for rows in _pieces(len(y), service.limits.rows if at.watch is None else _WATCHED_ROWS):
+                ids = users[rows] if of_users and users is not None else None
+                prepared = private.prepare(state, X[rows], y[rows], ids)
+                if at.watch is not None:
+                    at.watch(X[rows], y[rows], published.model, private.problem_at(state))
+                state, releases = prepared.state, prepared.releases
+                if len(releases):
+                    published, models = published.after(releases)
+                    lines.append(lines_of(plan, releases, models))
         watched = {} if at.watch is None else {f"{_WATCH}{name}": made for name, made in at.watch.arrays().items()}
         layers = state.users.layers if state.users is not None else ()
         text = b"".join(lines)
@@ -354,6 +358,15 @@ class Writer:
     def forget(self) -> None:
         """Load the stream again before the next block."""
         self._learning = None
+
+
+def _pieces(rows: int, most: int) -> list[slice]:
+    """Slices of at most so many rows, in order.
+
+    >>> _pieces(5, 2)
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    return [slice(start, min(start + most, rows)) for start in range(0, rows, most)]
 
 
 def key_reused() -> KeyReused:
