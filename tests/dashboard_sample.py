@@ -59,9 +59,8 @@ def sample(contract: Contract | None = None, rows: int = 1500, name: str = "clic
     rng = np.random.default_rng(seed)
     X = np.clip(rng.normal(size=(2000, contract.dimension)), -1.0, 1.0)
     y = np.sign(X[:, 0] + 0.1 * rng.normal(size=2000))
-    before = stream.model
     releases = stream.learn(X[:rows], y[:rows])
-    lines = [json.loads(line) for line in lines_of(plan, releases, before).splitlines()]
+    lines = [json.loads(line) for line in lines_of(plan, releases, stream.models).splitlines()]
     published = Published.of_lines([(line, BEGAN + 1000 * line["k"]) for line in lines], len(stream.model))
     ledger.record_spent("a lineage", stream.cost)
     view = StreamView(

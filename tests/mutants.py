@@ -240,8 +240,8 @@ MUTANTS = (
     Mutant(
         "influence that fades, charged for one release",
         "mechanisms/steady_gaussian.py",
-        "fading = float(moved) * math.sqrt(_series(certificate.fade, timetable))",
-        "fading = float(moved)",
+        "fading = float(all_of_it) * series",
+        "fading = float(all_of_it)",
     ),
     Mutant(
         "a release at the horizon, sooner than others, is not charged",
@@ -402,8 +402,8 @@ MUTANTS = (
     Mutant(
         "rows of a user charged as one",
         "mechanisms/prefix_sum.py",
-        "ideal = np.array([moved * self.sensitivity",
-        "ideal = np.array([moved * coder.sensitivity",
+        "moved * self.sensitivity * (1.0 + 2.0**-40) + errors])\n        per_step = self._rounding",
+        "moved * coder.sensitivity * (1.0 + 2.0**-40) + errors])\n        per_step = self._rounding",
     ),
     Mutant(
         "floating-point errors not charged",

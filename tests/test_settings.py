@@ -33,6 +33,7 @@ from taciturn import (
     Absolute,
     Anytime,
     BinaryTree,
+    BlockSums,
     Box,
     Certificate,
     ConvexSet,
@@ -70,6 +71,7 @@ from taciturn import (
     WholeSpace,
     at,
     averaged,
+    block_statistics,
     class_sums,
     every,
     ewoo,
@@ -90,6 +92,7 @@ from taciturn.accounting import cost, errata, paper
 from taciturn.accounting import gdp as exact
 from taciturn.accounting import objective as perturbed
 from taciturn.accounting import zcdp as concentrated
+from taciturn.accounting.objective import epsilon_of_moments, log_moment
 from taciturn.algorithms.objective_perturbation import ridge_for
 from taciturn.algorithms.selection import Selection, shares
 from taciturn.audit import (
@@ -135,8 +138,8 @@ class Case(NamedTuple):
     numbers: dict[str, Any]
 
 
-def _certificate(magnitude, most=None, norm=None):
-    return Certificate("l2", "tail", "1/t", lambda t: 1.0 / t, magnitude, "", "", most=most, norm=norm)
+def _certificate(magnitude, **numbers):
+    return Certificate("l2", "tail", "1/t", lambda t: 1.0 / t, magnitude, "", "", **numbers)
 
 
 def _cost(**parts):
@@ -187,9 +190,15 @@ def _adaptive_selections(**numbers):
 
 
 def _selection(**numbers):
-    made = tuple(pftrl(RIDGED, share, 6) for share in shares(BUDGET, [True, True]))
-    selection = Selection(made, privacy=BUDGET, **({"rows": 20} | numbers))
+    each, last = shares(BUDGET, 2)
+    pilots, finals = (tuple(pftrl(RIDGED, share, 6) for share in made) for made in (each, [last] * 2))
+    selection = Selection(pilots, finals, privacy=BUDGET, **({"rows": 20} | numbers))
     return selection, selection.choice
+
+
+def _sums(**numbers):
+    made = BlockSums(sums=np.zeros(2, dtype=np.int64), settings="", **numbers)
+    return made.count, made.excluded
 
 
 def _finding(result):
@@ -302,7 +311,9 @@ CASES: dict[str, list[Case]] = {
     "taciturn.BLT": [Case(BLT, {"buffers": 3})],
     "taciturn.DecayedBLT": [Case(DecayedBLT, {"forget": 100, "buffers": 3})],
     "taciturn.Box": [Case(Box, {"low": -0.7, "high": 1.3})],
-    "taciturn.Certificate": [Case(_certificate, {"magnitude": 1.3, "most": 100, "norm": 1.7})],
+    "taciturn.Certificate": [
+        Case(_certificate, {"magnitude": 1.3, "most": 100, "norm": 1.7, "fade": 0.3, "floor": 0.1})
+    ],
     "taciturn.Cost": [
         Case(_cost, {"mu_squared": 0.3, "extra_epsilon": 0.1, "extra_delta": 1e-3}),
         Case(_cost, {"rho": 0.3, "plain_epsilon": 1.7, "plain_delta": 1e-3}),
@@ -365,7 +376,10 @@ CASES: dict[str, list[Case]] = {
         Case(lambda **n: pftrl(_by_ticks(RIDGED), BUDGET, 6, **n), TICKS),
     ],
     "taciturn.pgiga": [Case(lambda **n: pgiga(RIDGED, BUDGET, seed=7, **n), {"horizon": 6})],
-    "taciturn.pigd": [Case(lambda **n: pigd(RIDGED, BUDGET, seed=7, **n), {"horizon": 6})],
+    "taciturn.pigd": [
+        Case(lambda **n: pigd(RIDGED, BUDGET, seed=7, **n), {"horizon": 6}),
+        Case(lambda **n: pigd(RIDGED, BUDGET, 6, seed=7, **n), FORGET),
+    ],
     "taciturn.pocp": [Case(lambda **n: pocp(IGD(RIDGED), BUDGET, **n), {"horizon": 6, "seed": 7})],
     "taciturn.pol": [Case(lambda **n: pol(RIDGED, BUDGET, **n), {"horizon": 6, "seed": 7})],
     "taciturn.pqftl": [
@@ -583,6 +597,24 @@ CASES: dict[str, list[Case]] = {
     "taciturn.problem.weighted.WeightedScores": [
         Case(lambda weights: WeightedScores(MultiHinge(3), (1.0, weights, 0.5)), {"weights": 0.3})
     ],
+    "taciturn.BlockSums": [Case(_sums, {"count": 6, "excluded": 2})],
+    "taciturn.block_statistics": [
+        Case(
+            lambda first: (
+                block_statistics(private_sum(2, 1.0, BUDGET, 6).learner, None, X, key=bytes(32), first=first).digest
+            ),
+            {"first": 3},
+        )
+    ],
+    "taciturn.accounting.objective.epsilon_of_moments": [
+        Case(lambda delta: epsilon_of_moments(delta, lambda a: log_moment(a, 0.3, 0.01, 2)), {"delta": 1e-3})
+    ],
+    "taciturn.accounting.objective.log_moment": [
+        Case(log_moment, {"a": 1.7, "m": 0.3, "hessian": 0.1, "dimensions": 2})
+    ],
+    "taciturn.algorithms.selection.shares": [
+        Case(lambda **n: shares(BUDGET, **n), {"candidates": 3, "pilot": 0.3, "scale": 0.7})
+    ],
     "taciturn.algorithms.selection.Selection": [Case(_selection, {"rows": 20, "seed": 7})],
     "taciturn.regret.best_in_hindsight": [
         Case(
@@ -760,7 +792,12 @@ def numbers_of(thing: Any) -> set[str]:
         parameters = inspect.signature(thing).parameters.values()
     except (TypeError, ValueError):
         return set()
-    return {p.name for p in parameters if re.search(r"(?<![\w\[])(float|int)\b|\[(float|int)\b", str(p.annotation))}
+    return {
+        p.name
+        for p in parameters
+        if re.search(r"(?<![\w\[])(float|int)\b|\[(float|int)\b", str(p.annotation))
+        and "Callable" not in str(p.annotation)
+    }
 
 
 @pytest.mark.parametrize(

@@ -61,5 +61,10 @@ def test_no_check_is_always_skipped():
 
 def test_every_kind_of_learner_was_checked():
     """The sweep is not empty where it should be full."""
-    assert {learner.certificate.kind for learner in LEARNERS.values()} == {"l2/tail", "l2/entry", "range/tail"}
+    assert {learner.certificate.kind for learner in LEARNERS.values()} == {
+        "l2/tail",
+        "l2/fading",
+        "l2/entry",
+        "range/tail",
+    }
     assert sum(len(report_on(name).passed) for name in OBJECTS) > 1000

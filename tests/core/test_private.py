@@ -726,7 +726,13 @@ class ProvenForTen(VectorSum):
 
     @property
     def certificate(self):
-        return replace(super().certificate, most=10, bound=np.ones_like)
+        return replace(super().certificate, most=10, bound=np.ones_like, steady=False)
+
+
+class ProvenForTenBetweenReleases(ProvenForTen):
+    @property
+    def certificate(self):
+        return replace(super().certificate, steady=True)
 
 
 def test_a_stream_without_a_horizon_ends_where_its_certificate_does():
@@ -737,3 +743,14 @@ def test_a_stream_without_a_horizon_ends_where_its_certificate_does():
         private.run(state, [[1.0]])
     with pytest.raises(Unprovable, match="at most 10"):
         replace(private, horizon=11)
+
+
+def test_a_stream_never_ends_if_its_certificate_holds_between_any_two_releases():
+    problem = Problem(Nearness(), WholeSpace(), 1, neighbours="zero-out")
+    private = Private(ProvenForTenBetweenReleases(problem), BLT(buffers=2), every(10), Privacy(1.0, 1e-6))
+    state, _ = private.run(private.start(), np.ones((30, 1)))
+    assert state.k == 3
+    too_far = replace(private, schedule=every(11))
+    state, _ = too_far.run(too_far.start(), np.ones((10, 1)))
+    with pytest.raises(BudgetExhausted, match="round 11 lies past the 10 examples"):
+        too_far.run(state, [[1.0]])

@@ -150,7 +150,11 @@ def test_planted_releases_in_a_second_transaction_are_caught(tmp_path, monkeypat
         after = real(self, before, **changes)
         for chunk in releases:
             with self.database.transaction() as now:
-                now.execute("INSERT INTO releases VALUES (?, ?, ?, ?, ?)", after.lineage, *chunk)
+                now.execute(
+                    "INSERT INTO releases (lineage, first, last, t, content) VALUES (?, ?, ?, ?, ?)",
+                    after.lineage,
+                    *chunk,
+                )
         return after
 
     monkeypatch.setattr(Store, "commit", two_steps)

@@ -43,7 +43,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from taciturn.accounting.gdp import SMALLEST, check_delta, largest_true
-from taciturn.errors import integer, not_negative
+from taciturn.errors import integer, not_negative, positive
 
 _UP = 1.0 + 1e-11
 
@@ -95,6 +95,8 @@ def log_moment(a: float, m: float, hessian: float, dimensions: int) -> float:
     >>> round(log_moment(2.0, 0.2, 0.01, dimensions=1), 6)
     0.410671
     """
+    a, m, hessian = positive("a", a), not_negative("m", m), not_negative("hessian", hessian)
+    dimensions = integer("dimensions", dimensions)
     u = a * m
     tail = u * u / 2.0 + float(log_ndtr(u))
     if dimensions == 1:

@@ -258,7 +258,8 @@ def shares(
     """
     pilot, scale = between_0_and_1("pilot", pilot), positive("scale", scale)
     whole = Privacy(privacy.epsilon * _SAFE, privacy.delta * _KEPT * _SAFE)
-    if integer("candidates", candidates) == 1:
+    candidates = integer("candidates", candidates)
+    if candidates == 1:
         return [], whole
     each, last = (math.sqrt(part) * scale for part in (pilot / candidates, 1.0 - pilot))
     one, winner = (Privacy(epsilon_of(whole.delta, whole.mu * part * _SAFE), whole.delta) for part in (each, last))

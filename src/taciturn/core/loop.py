@@ -401,7 +401,8 @@ class BlockAdder:
         mask = None if excluded is None else np.asarray(excluded, dtype=np.bool_)
         if mask is not None and mask.shape != labels.shape:
             raise InvalidInput(f"excluded= marks rows: expected {len(labels)} booleans, got shape {mask.shape}.")
-        digest = None if key is None else Digest(key, integer("first", first, least=0))
+        first = integer("first", first, least=0)
+        digest = None if key is None else Digest(key, first)
         way = self._way if digest is None else Hashed(self._way, digest)
         loop = Loop(way, learner, _NO_RELEASES, None, self.compiled)
         at, _ = loop(Standing(0, 0, learner.start(), {}, {}, self._point), rows, labels, mask, first)

@@ -99,7 +99,8 @@ class Certificate:
     floor: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "magnitude", float_or_nan(self.magnitude))  # a mechanism rejects what is not finite
+        for name in ("magnitude", "fade", "floor"):
+            object.__setattr__(self, name, float_or_nan(getattr(self, name)))  # a mechanism rejects what is not finite
         if self.norm is not None:
             object.__setattr__(self, "norm", float_or_nan(self.norm))
         if self.most is not None:

@@ -311,8 +311,6 @@ class RowScores:
         self._slow = problem.features is not None or units != (0.0, 1.0)
         d = problem.mapped_dimension
         self._longest = longest_row(problem.feature_bound, d)
-        self._longest_squared = self._longest * self._longest
-        self._slow |= not self._longest > 1e-100  # whose square would underflow
         self._several = problem.outputs > 1
         self._constant: Any
         if self._several:
@@ -326,11 +324,11 @@ class RowScores:
         if self._slow:
             return self._scores_of(row)
         entries, weights = self._features.meet(row, self._weights)
-        squared = entries.dot(entries)
-        if not squared < 1e280:  # near overflow, or a bad row
+        length = math.hypot(*entries.tolist())
+        if not length < 1e280:  # near overflow, or a bad row
             return self._scores_of(row)
-        if squared > self._longest_squared:
-            entries = entries * (self._longest / math.sqrt(squared))
+        if length > self._longest:
+            entries = entries * (self._longest / length)
         scores = weights.dot(entries) + self._constant
         return scores if self._several else float(scores)
 

@@ -36,6 +36,10 @@ class PrivacyWarning(UserWarning):
     """Something is spent, becomes public, or is not learnt yet, that a user of an estimator may not expect."""
 
 
+class NotReleased(InvalidInput, AttributeError):
+    """An attribute of a model that exists from its first release on."""
+
+
 class Spent(NamedTuple):
     """The privacy spent: an epsilon, rounded up, at a delta."""
 
@@ -285,7 +289,7 @@ class Stream:
         (2, 1)
         """
         if not self.k:
-            raise InvalidInput("nothing was released yet, so there is no model to start from. Learn more rows first.")
+            raise NotReleased("nothing was released yet, so there is no model to start from. Learn more rows first.")
         guarantee, before = self.plan.private.guarantee, self.plan.renewal
         if before is not None:
             return before.after(self.model.tolist(), guarantee)

@@ -144,6 +144,8 @@ class BLT(PrefixSum):
             return 0
         if not certificate.steady or certificate.participation != ONCE:
             return 0
+        if certificate.most is not None and timetable.schedule.rounds > certificate.most:  # between two releases
+            return 0
         releases, affordable = LONGEST // timetable.schedule.rounds, most_draws(privacy) // size
         return releases if releases <= affordable else 2 ** (affordable.bit_length() - 1) if affordable else 0
 

@@ -117,9 +117,10 @@ class SteadyNoise(OnLattice):
         if not 0.0 < certificate.fade < 1.0:
             raise Unprovable(f"a certificate that fades has a factor below 1, and this one has {certificate.fade}.")
         all_of_it, floor = checked(np.array([float(certificate.at(1.0)), certificate.floor]), certificate.magnitude)
-        moved = all_of_it - floor + 2.0**-50 * all_of_it  # the floor is charged below
-        fading = float(moved) * math.sqrt(_series(certificate.fade, timetable))
-        self.releases = self._paid_for(fading, float(floor)) if timetable.horizon is None else timetable.count
+        series = math.sqrt(_series(certificate.fade, timetable))
+        fading = float(all_of_it) * series
+        known = timetable.horizon is not None
+        self.releases = timetable.count if known else self._paid_for(float(all_of_it - floor) * series, float(floor))
         ideal = np.array([fading * (1.0 + 2.0**-40) + math.sqrt(self.releases) * float(floor)])
         per_step = float(self.releases) * size
         if sd > 0.0:
