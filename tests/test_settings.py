@@ -600,7 +600,7 @@ CASES: dict[str, list[Case]] = {
     "taciturn.BlockSums": [Case(_sums, {"count": 6, "excluded": 2})],
     "taciturn.block_statistics": [
         Case(
-            lambda first: (
+            lambda first: list(
                 block_statistics(private_sum(2, 1.0, BUDGET, 6).learner, None, X, key=bytes(32), first=first).digest
             ),
             {"first": 3},
