@@ -100,8 +100,8 @@ MUTANTS = (
     Mutant(
         "the page of a ledger has what releases cost that are not visible",
         "service/dashboard/views.py",
-        "_epsilon(total(seen[name].spent if name in seen else line.spent for name, line in present.items()), delta)",
-        "_epsilon(total(line.spent for line in present.values()), delta)",
+        "    if seen is not None:\n        return seen.spent\n",
+        "    if seen is not None:\n        return line.spent\n",
     ),
     Mutant(
         "the page of a stream has releases that are not visible",

@@ -46,9 +46,18 @@ def test_a_repeated_request_is_found_by_another_process(served, tmp_path):
     first = client.learn(rows, "one")
     other = Service(Store(tmp_path / "streams.db"))
     with running(other) as address:
-        again = Client(address, other.tokens.create(["learn"])[1]).learn(rows, "one")
+        again = Client(address, client.http.headers["authorization"].removeprefix("Bearer ")).learn(rows, "one")
     assert again.content == first.content
     assert service.store.load(NAME).position[1] == 7
+
+
+@pytest.mark.privacy
+def test_a_key_of_another_token_tells_nothing_of_its_rows(served):
+    """Else a wrong guess of its rows would be answered otherwise than the right one."""
+    service, client, _ = served
+    client.learn(some_rows(7), "one")
+    other = Client(next(client.addresses), service.tokens.create(["learn"])[1])
+    assert other.learn(some_rows(7), "one").json() == {"stream": NAME, "first": 8, "last": 14}
 
 
 def test_the_same_key_with_other_rows_is_a_conflict(served):

@@ -347,7 +347,7 @@ def block_statistics(
     excluded : ndarray of bool, optional
         Rows that have a round and no influence, if the unit is a user (`Private.admit`).
     key : bytes, optional
-        Secret key of the digest, by which a part that is given twice is noticed. Without it, there is none.
+        Secret key of the digest, by which a part that is given twice in one call is noticed. Without it, there is none.
     first : int
         Number of rows before these, in errors and in the digest.
     compiled : bool

@@ -280,8 +280,8 @@ class Private(Accounted):
         that there are as many examples as rounds.
 
         If the unit is a user, which rows count is decided for the stream as a whole, and committed with it:
-        `admission` is what `admit` decided for these rows, and the sums must leave out the rows that it excludes. Sums
-        of any other origin are rejected.
+        `admission` is what `admit` decided for these rows, and the sums must leave out the rows that it excludes. Other
+        numbers of rows, or of rows left out, are rejected; which rows were left out is trusted, as clipping is.
 
         >>> from taciturn import Privacy, block_statistics, every, private_sum
         >>> private = private_sum(1, 1.0, Privacy(1.0, 1e-6), horizon=4, schedule=every(2))

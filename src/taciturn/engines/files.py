@@ -262,13 +262,13 @@ class FileStream:
         releases: Any = None
         at = 0
         while at < len(spans):
-            before, end = stream.model, self._segment_end(stream)
+            end = self._segment_end(stream)
             segment, rest = _up_to(spans[at:], None if end is None else end - stream.t)
             spans[at:] = [*segment, *rest]
             at += len(segment)
             made_of = self._learn(stream, key, segment)
             if len(made_of):
-                lines.append(lines_of(self.plan, made_of, before))
+                lines.append(lines_of(self.plan, made_of, stream.models))
             releases = made_of if releases is None or not len(releases) else releases + made_of
         return rows, b"".join(lines), () if releases is None else releases, sum(count for _, count in rows) > left
 

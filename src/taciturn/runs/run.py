@@ -233,11 +233,10 @@ class Run:
         `Stream.admit` makes the `admission`, if the unit is a user.
         """
         self._must_be_complete()
-        before = self.stream.model
         releases = self.stream.learn_sums(blocks, admission)
         self.seen.add_digests(digests)
         if len(releases):
-            self._uncommitted.append(lines_of(self.stream.plan, releases, before))
+            self._uncommitted.append(lines_of(self.stream.plan, releases, self.stream.models))
         self._learnt = self.stream.t
         self.commit_if_due()
 

@@ -94,7 +94,18 @@ def json_answer(message: msgspec.Struct, status: int = 200) -> Answer:
 class Call:
     """A request, as handlers see it: the service, headers, parameters, the token, and the body when it is read."""
 
-    __slots__ = ("_receive", "_twice", "body_read", "headers", "parameters", "scope", "service", "session", "token")
+    __slots__ = (
+        "_receive",
+        "_twice",
+        "body_read",
+        "headers",
+        "parameters",
+        "scope",
+        "secret",
+        "service",
+        "session",
+        "token",
+    )
 
     def __init__(self, service: Service, scope: Scope, receive: Receive) -> None:
         self.service = service
@@ -108,6 +119,7 @@ class Call:
             self._twice = {name for name in names if names.count(name) > 1}
         self.parameters: dict[str, str] = scope.get("path_params", {})
         self.token: Token | None = None
+        self.secret = ""
         self.session: str | None = None
         self.body_read = False
 
@@ -350,6 +362,8 @@ class _Endpoint:
             await respond(send, answer, self.service.limits.body_seconds)
         except TimeoutError:  # of a client that does not read: uvicorn ends the connection
             LOG.warning("a client was cut off that did not read")
+        except Exception as error:  # whose text may hold a value
+            LOG.error("an answer ended early: %s %s", type(error).__name__, place_of(error))
 
 
 async def respond(send: Send, answer: Answer, seconds: float | None = None) -> None:
@@ -382,9 +396,11 @@ def authorise(call: Call, scope: str, filters: bool = False) -> None:
     given = call.header(b"authorization")
     if given is not None:
         kind, _, secret = given.partition(" ")
-        token = call.service.tokens.check(secret.strip()) if kind.lower() == "bearer" else None
+        call.secret = secret.strip()
+        token = call.service.tokens.check(call.secret) if kind.lower() == "bearer" else None
     else:
         call.session = session_of(call.header(b"cookie") or "")
+        call.secret = call.session or ""
         token = None if call.session is None else call.service.tokens.check(call.session)
     if token is None:
         sentence = "a valid token is needed. Send it in the header Authorization: Bearer TOKEN."
@@ -471,7 +487,8 @@ async def learn(call: Call) -> Answer:
     if not 1 <= len(key) <= 255 or not key.isascii() or not key.isprintable():
         raise Problem(400, "an Idempotency-Key has 1 to 255 printable ASCII characters. Send a random text.")
     media = call.media
-    return json_answer(await call.service.learn(call.stream, key, media, await rows_of(call, media)))
+    owner = "" if call.token is None else call.token.parent or call.token.id
+    return json_answer(await call.service.learn(call.stream, key, media, await rows_of(call, media), owner))
 
 
 async def rows_of(call: Call, media: str) -> bytes:
@@ -592,6 +609,9 @@ async def live(call: Call) -> Answer:
                     await asyncio.wait([following])
                     return
                 if (part := following.result()) is None:
+                    return
+                token = service.tokens.check(call.secret)  # which may have been revoked meanwhile
+                if token is None or not token.allows("read", name):
                     return
                 yield part
         finally:

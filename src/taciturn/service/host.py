@@ -127,6 +127,11 @@ class Host:
         self.view = self._view(0, 0, False)
 
     @property
+    def ended(self) -> bool:
+        """Whether its last release is visible, or it is closed."""
+        return self.view.closed or self.private.timetable.due(self.view.k + 1) is None
+
+    @property
     def horizon(self) -> int | None:
         """The last round, if there is one."""
         return self.private.timetable.horizon

@@ -16,6 +16,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from taciturn.accounting.cost import FREE, Cost, total
+from taciturn.accounting.ledger import Line
 from taciturn.contract.contract import Contract
 from taciturn.core.private import Private
 from taciturn.core.state import new_name
@@ -202,7 +203,7 @@ class Service:
             try:
                 await asyncio.get_running_loop().run_in_executor(self._clock_thread, self.refresh)
                 self.ready = True
-            except (TaciturnError, OSError) as error:  # the view of the last tick stays
+            except Exception as error:  # the view of the last tick stays, and the next tick comes
                 self.ready = False
                 LOG.warning("the store could not be read at a tick: %s", type(error).__name__)
 
@@ -244,8 +245,8 @@ class Service:
             host = self._open(name)
             if host is None:
                 return False
-        k = self.store.visible(lineage, tick)
-        closed = ended and k == committed  # its last release comes first
+        k = max(self.store.visible(lineage, tick), host.view.k)  # what was shown stays, also if a clock is set back
+        closed = host.view.closed or (ended and k == committed)  # its last release comes first
         if (k, closed) == (host.view.k, host.view.closed):
             return False
         self.store.load(name)  # which tells the witness of what is shown, and rejects a restored backup
@@ -362,12 +363,15 @@ class Service:
             made = self.writers[name] = Writer(self, name)
         return made
 
-    async def learn(self, name: str, key: str, media: str, body: bytes) -> messages.Learnt:
-        """Learn the rows of a request, once; the rounds that they have taken, after the commit."""
+    async def learn(self, name: str, key: str, media: str, body: bytes, owner: str = "") -> messages.Learnt:
+        """Learn the rows of a request, once; the rounds that they have taken, after the commit.
+
+        Keys belong to the `owner` of a token, so that nobody can test guesses of another's rows by its keys.
+        """
         writer = self.writer(name)
         contract = self.host(name).contract
         batch = await self._read(media, body, contract, labelled=True)
-        first, last = await writer.learn(key, media, body, batch)
+        first, last = await writer.learn(f"{owner}\0{key}", media, body, batch)
         return messages.Learnt(name, first, last)
 
     async def predict(self, name: str, media: str, body: bytes, probabilities: bool = False) -> messages.Predictions:
@@ -395,7 +399,11 @@ class Service:
         return self.store.ledger(population)
 
     def ledger(self, population: str) -> messages.Ledger:
-        """What is public about a ledger at the last tick: streams have spent what their visible releases cost."""
+        """What is public about a ledger at the last tick: streams have spent what their visible releases cost.
+
+        One that is not shown here counts with what it reserved until it is closed: what it has spent may belong to
+        releases that are not visible yet.
+        """
         ledger = self._ledger(population)
         privacy, lines = ledger.privacy, ledger.lines
         assert privacy is not None
@@ -405,7 +413,10 @@ class Service:
             return budget_message(Spent(0.0 if cost == FREE else cost.epsilon(privacy.delta), privacy.delta))
 
         def spent(lineage: str) -> Cost:
-            return hosts[lineage].view.cost if lineage in hosts else lines[lineage].spent
+            if lineage in hosts:
+                return hosts[lineage].view.cost
+            line: Line = lines[lineage]
+            return line.spent if line.closed else line.reserved
 
         reserved = ledger.reserved
         return messages.Ledger(
@@ -423,20 +434,22 @@ class Service:
                     hosts[lineage].name if lineage in hosts else None,
                     epsilon(line.reserved),
                     epsilon(spent(lineage)),
-                    line.closed,
+                    hosts[lineage].view.closed if lineage in hosts else line.closed,
                 )
                 for lineage, line in lines.items()
             ],
-            list(self._events(ledger.history)),
+            list(self._events(ledger.history, hosts)),
         )
 
-    def _events(self, history: Any) -> Iterator[messages.LedgerEvent]:
-        """The events before the last tick, each at the tick after it."""
+    def _events(self, history: Any, hosts: dict[str, Host]) -> Iterator[messages.LedgerEvent]:
+        """The events before the last tick, each at a tick after it; a stream ends when its last release is visible."""
         last = self.clock.last()
         for event in history:
-            at = datetime.fromisoformat(event.at).timestamp() * 1000.0
+            at = datetime.fromisoformat(event.at).timestamp() * 1000.0 + 999.0  # which is cut to seconds
             shown = self.clock.last(int(at)) + self.clock.period
-            if shown <= last:
+            host = hosts.get(event.lineage)
+            pending = host is not None and event.kind in ENDINGS and not host.ended
+            if shown <= last and not pending:
                 yield messages.LedgerEvent(event.number, shown, event.kind, event.lineage)
 
 
@@ -444,5 +457,8 @@ def without(address: str, sentence: str) -> str:
     """A sentence without the address of the store."""
     return sentence.replace(address, "the store")
 
+
+ENDINGS = ("finished", "closed")
+"""Kinds of events that tell that a stream has made its last release."""
 
 _FEW = 2**16  # features of all rows that are predicted there

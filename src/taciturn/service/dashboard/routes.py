@@ -120,7 +120,7 @@ class Dashboard:
 
     def seen(self) -> dict[str, Seen]:
         """What is visible of the streams that are served, by lineage."""
-        return {host.lineage: Seen(host.view.cost, host.view.closed) for host in self.service.open_hosts()}
+        return {host.lineage: Seen(host.view.cost, host.view.closed, host.ended) for host in self.service.open_hosts()}
 
 
 class _Drawn:
@@ -312,6 +312,8 @@ async def _part(dashboard: Dashboard, call: Call, viewer: Viewer, form: Form) ->
 async def _try(dashboard: Dashboard, call: Call, viewer: Viewer, form: Form) -> Answer:
     service = dashboard.service
     host = service.host(call.parameters["s"])
+    if call.token is None or not call.token.allows("read", host.name):
+        raise Problem(403, "this token does not allow this. It needs the scope read, for this stream.")
     values = {name: _one(form, name) for name in form}
 
     def page() -> str:

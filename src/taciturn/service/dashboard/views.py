@@ -33,6 +33,7 @@ from taciturn.contract.model_file import Model
 from taciturn.plan import Plan
 from taciturn.service.clock import TickClock
 from taciturn.service.dashboard.noise import Kind, Noise
+from taciturn.service.service import ENDINGS
 from taciturn.store.overview import recipe_of
 
 Verdict = Literal["signal", "unclear", "noise", "unknown"]
@@ -604,6 +605,7 @@ class Seen:
 
     spent: Cost
     closed: bool
+    ended: bool = False
 
 
 @dataclass(frozen=True)
@@ -726,7 +728,7 @@ def ledger_row(ledger: Ledger, visible: Mapping[str, Seen] | None = None) -> Led
     gauge = Gauge(
         None if privacy is None else privacy.epsilon,
         delta,
-        _epsilon(total(seen[name].spent if name in seen else line.spent for name, line in present.items()), delta),
+        _epsilon(total(_spent(line, seen.get(name)) for name, line in present.items()), delta),
         _epsilon(total(line.reserved for line in present.values()), delta),
         ledger.left,
     )
@@ -766,15 +768,27 @@ def ledger_view(
             names.get(lineage) or lineage[:8],
             whats.get(lineage, "not recorded"),
             _epsilon(line.reserved, delta),
-            _epsilon(seen[lineage].spent if lineage in seen else line.spent, delta),
+            _epsilon(_spent(line, seen.get(lineage)), delta),
             _state(line, seen.get(lineage)),
         )
         for lineage, line in ledger.lines.items()
     )
-    entries = (_entry(event, names, delta, clock) for event in reversed(events))
+    pending = {lineage for lineage, each in seen.items() if not (each.ended or each.closed)}
+    told = (event for event in events if not (event.kind in ENDINGS and event.lineage in pending))
+    entries = (_entry(event, names, delta, clock) for event in reversed(list(told)))
     now = None if clock is None else _time(clock.last())
     shown = tuple(one for one in entries if now is None or one.at is None or one.at <= now)
     return LedgerView(row, lines, shown, fault, shown[0].chain if shown else FIRST)
+
+
+def _spent(line: Line, seen: Seen | None) -> Cost:
+    """What a stream has spent by what is visible of it; one that is not shown here, until its end, what it reserved.
+
+    What it has spent may belong to releases that are not visible yet.
+    """
+    if seen is not None:
+        return seen.spent
+    return line.spent if line.closed else line.reserved
 
 
 def _state(line: Line, seen: Seen | None) -> Literal["open", "closed", "finished"]:
@@ -795,7 +809,7 @@ def _entry(event: Event, names: Mapping[str, str], delta: float, clock: TickCloc
     except ValueError:
         at = None
     if at is not None and clock is not None:
-        at = _time(clock.last(int(at.timestamp() * 1000.0)) + clock.period)
+        at = _time(clock.last(int(at.timestamp() * 1000.0 + 999.0)) + clock.period)  # it is cut to seconds
     return HistoryEntry(
         event.number,
         at,
