@@ -120,7 +120,12 @@ def test_a_reader_follows_a_writer(address):
                     break
                 time.sleep(0.02)
             assert reader.host(NAME).view.t == 20
-            latest = Client(server.address, secret).get(f"/v1/streams/{NAME}/models/latest")
+            client = Client(server.address, secret)
+            while time.monotonic() < until:  # the server's own tick may come a moment later
+                latest = client.get(f"/v1/streams/{NAME}/models/latest")
+                if latest.json()["releases"] == 2:
+                    break
+                time.sleep(0.02)
             assert reader.host(NAME).view.body == latest.content
         finally:
             reader.close()
