@@ -146,7 +146,7 @@ def add_up(task: Task) -> Part:
             bad += 0 if batch.bad is None else int(batch.bad.sum())
             size = batch.size
     except InvalidInput as stopped:
-        error = stopped
+        error = stopped.with_traceback(None)  # whose frames would keep the file open, in a cycle with this one
     if current is not None:
         sums.append(current)
     blocks = digests.take_complete()
