@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote, urlparse
 
+from taciturn._util.threads import THREADS
 from taciturn.accounting.ledger import Ledger
 from taciturn.contract.contract import Contract
 from taciturn.engines.files import FileStream
@@ -32,6 +33,7 @@ from taciturn.readers.source import BadRows
 from taciturn.store import Chunk, Store
 
 _SCHEMA = "path STRING, modificationTime TIMESTAMP, length LONG, content BINARY"
+_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # it carries descriptors: compiling and collecting cost more
 _NO_JAVA = (
     "Spark needs Java 17 or newer, and {}. Install it (openjdk-17-jre-headless on Debian), and set JAVA_HOME if it is "
     "not on the path."
@@ -53,7 +55,10 @@ def session(master: str = "local[2]", **settings: str) -> Any:
         "spark.eventLog.enabled": "false",
         "spark.io.encryption.enabled": "true",
         "spark.sql.shuffle.partitions": "2",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": _JAVA,
     }
+    chosen |= {f"spark.executorEnv.{variable}": "1" for variable in THREADS}
     if master.startswith("local"):  # nothing listens to other machines
         chosen |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     chosen |= {name.replace("_", "."): value for name, value in settings.items()}

@@ -218,3 +218,12 @@ def test_rounds_that_do_not_increase_are_refused_without_a_horizon_too():
         Timetable(Twice(), None).following(0, 40)
     with pytest.raises(InvalidInput, match="do not increase"):
         Timetable(Twice(), None).following(1, 15)
+
+
+@settings(max_examples=200)
+@given(SCHEDULES, st.none() | HORIZONS, st.integers(0, 320))
+def test_as_many_releases_fit_as_are_due(schedule, horizon, t):
+    """Exactly one number of releases fits a round: that of the rounds published by then."""
+    table = Timetable(schedule, horizon)
+    made = sum(1 for _ in itertools.takewhile(lambda k: table.publishes_by(t, k), itertools.count(1)))
+    assert [k for k in range(made + 3) if table.fits(t, k)] == [made]

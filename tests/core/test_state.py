@@ -303,7 +303,12 @@ def test_a_dump_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "state.npz"
     state.dump(path)
     before = path.read_bytes()
-    monkeypatch.setattr(np, "savez", lambda *_, **__: (_ for _ in ()).throw(OSError("disk full")))
+
+    def full(file, arrays):
+        file.write(b"PK")
+        raise OSError("disk full")
+
+    monkeypatch.setattr("taciturn.core.state.write_npz", full)
     with pytest.raises(OSError, match="disk full"):
         state.dump(path)
     assert path.read_bytes() == before

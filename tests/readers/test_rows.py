@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from codecs import BOM_UTF8
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -141,6 +142,28 @@ def test_an_unused_reader_leaves_no_file_open(tmp_path):
     (tmp_path / "a.csv").write_text(csv(*ROWS))
     rows = open_rows(contract(), tmp_path / "a.csv")
     del rows  # a warning here is an error
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="descriptors are listed by Linux")
+def test_a_reader_that_is_closed_or_stopped_by_a_bad_row_has_closed_its_file(tmp_path):
+    """While batches, generator and error are still there."""
+    path = tmp_path / "a.csv"
+    path.write_text(csv(*ROWS, "bad", *ROWS))
+
+    def is_open():
+        return str(path) in {os.path.realpath(each) for each in Path("/proc/self/fd").iterdir()}
+
+    rows = open_rows(contract(), path, block=1)
+    first = next(rows)
+    assert is_open()
+    rows.close()
+    assert not is_open()
+    assert first.y.shape == (1,)
+    rows = open_rows(contract(), path)
+    with pytest.raises(InvalidInput) as stopped:
+        list(rows)
+    assert stopped.value.__traceback__ is not None
+    assert not is_open()
 
 
 STDIN = """

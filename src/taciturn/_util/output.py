@@ -6,6 +6,9 @@ import json
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any
 
+NOT_PRIVATE = "NOT PRIVATE: computed from exact data; do not publish"
+"""The mark of everything that no guarantee covers."""
+
 
 def json_text(value: Any) -> str:
     """JSON text; infinities and NaN, which JSON lacks, become null.

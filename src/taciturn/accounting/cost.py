@@ -145,6 +145,19 @@ FREE = Cost()
 """The cost of publishing nothing."""
 
 
+def sampled_gaussian(mu_squared: float, extra_epsilon: float, extra_delta: float) -> Cost:
+    """The `Cost` of Gaussian releases by a sampler that is not ideal, made in less time: every release has one.
+
+    >>> sampled_gaussian(0.25, 1e-9, 1e-12) == Cost(0.25, extra_epsilon=1e-9, extra_delta=1e-12)
+    True
+    """
+    if not (mu_squared >= 0.0 and extra_epsilon >= 0.0 and extra_delta >= 0.0):
+        raise InvalidInput(f"costs must be 0 or more, got {(mu_squared, extra_epsilon, extra_delta)}.")
+    made = object.__new__(Cost)
+    made.__dict__.update(FREE.__dict__, mu_squared=mu_squared, extra_epsilon=extra_epsilon, extra_delta=extra_delta)
+    return made
+
+
 def gaussian(mu_squared: float, count: int = 1) -> Cost:
     """`count` Gaussian releases, each of squared parameter `mu_squared`.
 

@@ -901,7 +901,9 @@ def committed(
     _check_live(line, used)
     check_step(used, following, line.spent, spent, line.reserved)
     line = extended(line, learnt, clock, following[2] > used[2])
-    return Line(line.reserved, spent, following, line.closed, line.first, line.last, line.finished)
+    new = object.__new__(Line)  # as `replace`, which takes several times as long: every call of `run` makes a line
+    new.__dict__.update(line.__dict__, spent=spent, live=following)
+    return new
 
 
 def check_step(used: Position, following: Position, before: Cost, spent: Cost, reserved: Cost) -> None:
@@ -1083,8 +1085,7 @@ class _MemoryBook:
             seen = line.newest()
             clock = None if seen.value.first is None else self.clock()
             done = line.replace(seen, changed(seen.value, clock))
-        new = line.newest().value
-        while kind is not None and getattr(new, kind):
+        while kind is not None and getattr(new := line.newest().value, kind):
             records = self._records.newest()
             if any((event.kind, event.lineage) == (kind, lineage) for event in records.value.events):
                 break  # a second call changes nothing, and completes one that was interrupted

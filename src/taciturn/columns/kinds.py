@@ -83,6 +83,7 @@ MissingNumber = float | Literal["middle", "zero", "bad"]
 OneHotMissing = Literal["zero", "category", "bad"]
 """What a missing value is in a column of one-hot features: 0 everywhere, a feature of its own, or bad."""
 
+_MANY = 1024  # rows from which on a column is scaled by compiled code
 _LARGEST = 1e300  # of the numbers whose range is found
 
 INDICATOR = " (missing)"
@@ -153,6 +154,12 @@ class Range:
 
     def encode(self, values: Values, out: Array) -> Bad:
         """Write the features of these values to `out`, and return which values are bad."""
+        stored = values.stored() if len(out) >= _MANY and self.scale.name == "linear" else None
+        if stored is not None:
+            from taciturn.compiled.scaling import scale
+
+            if scale(stored, self.low, self.high, out[:, 0]):
+                return np.zeros(len(out), dtype=np.bool_)
         numbers = values.numbers()
         bad = np.isnan(numbers)
         out[:, 0] = np.where(bad, 0.0, self._scaled(numbers))

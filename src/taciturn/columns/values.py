@@ -41,6 +41,9 @@ class Values(Protocol):
     def numbers(self) -> Array:
         """The number of each value; NaN for a value that is not a number."""
 
+    def stored(self) -> Array | None:
+        """The numbers as they are in memory, side by side, infinite ones and NaN too; None if they are not."""
+
     def texts(self) -> tuple[Integers, list[str | None]]:
         """Codes and distinct texts: the text of value i is `texts[codes[i]]`, None if it is missing."""
 
@@ -79,6 +82,9 @@ class PlainValues:
                 numbers = np.array(list(map(float, self.values)), dtype=np.float64)
                 return np.where(np.isfinite(numbers), numbers, math.nan)
         return np.array([number_of(value) for value in self.values], dtype=np.float64)
+
+    def stored(self) -> None:
+        return None
 
     def texts(self) -> tuple[Integers, list[str | None]]:
         places: dict[str | None, int] = {}
@@ -124,6 +130,9 @@ class ArrayValues:
             return np.full(len(self.array), math.nan)
         numbers = self.array.astype(np.float64)
         return np.where(np.isfinite(numbers), numbers, math.nan)
+
+    def stored(self) -> Array | None:
+        return self.array if self.array.dtype == np.float64 and self.array.flags.c_contiguous else None
 
     def texts(self) -> tuple[Integers, list[str | None]]:
         distinct, codes = np.unique(self.array, return_inverse=True)

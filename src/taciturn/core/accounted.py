@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from taciturn.accounting import ledger as books
 from taciturn.accounting.cost import Cost
-from taciturn.accounting.ledger import Learnt, Ledger, LedgerLike, as_ledger
+from taciturn.accounting.ledger import JUST_NOW, ONE_OFF, Learnt, Ledger, LedgerLike, as_ledger
 from taciturn.accounting.unit import Unit, User
 from taciturn.core.release import Releases
 from taciturn.core.schedule import Timetable
@@ -111,7 +111,7 @@ class Accounted:
         unit = self.unit
         finished = self.timetable.due(state.k + 1) is None
         if not isinstance(unit, User) or not isinstance(unit.period, str) or state.users is None or not state.t:
-            return Learnt(finished=finished)
+            return ONE_OFF if finished else JUST_NOW
         return Learnt(state.users.first, state.users.period, finished)
 
     def is_live(self, state: State) -> bool:

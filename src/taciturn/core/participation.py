@@ -334,24 +334,37 @@ def admit(
     present, firsts = np.unique(known, return_index=True)
     users_here = np.ascontiguousarray(hashed.users[present])
     found = lookup(records.layers, users_here, compiled)
-    ends = np.append(firsts, len(rows)).astype(np.int64)[1:]
-    decide = _fast("decide", compiled) or _decide
-    limits = unit.participation
-    counted = decide(found, firsts, ends, blocks[rows], taken[rows], limits.rows, limits.per_release, limits.apart)
-    counts = np.ones(len(owners), dtype=np.bool_)
+    counted = decision(unit, found, firsts, blocks[rows], taken[rows], compiled)
+    counts = without_an_id(unit, len(owners), np.flatnonzero((owners < 0).all(axis=1)), on_bad, may_be_absent)
     counts[rows[~counted]] = False
+    if not len(present):
+        return counts, records
+    return counts, records.with_layer(new_layer(users_here, found), compiled)
+
+
+def without_an_id(unit: User, rows: int, missing: Integers, on_bad: str, may_be_absent: bool = False) -> Mask:
+    """Which rows count if every user's do: all but those without an id, if these are bad rows."""
+    counts = np.ones(rows, dtype=np.bool_)
     if unit.without_id == "bad":
-        missing = (owners < 0).all(axis=1)
-        if on_bad == "raise" and missing.any():
-            which = "a row" if may_be_absent else f"row {int(missing.argmax())}"
+        if on_bad == "raise" and len(missing):
+            which = "a row" if may_be_absent else f"row {missing[0]}"
             raise InvalidInput(
                 f"{which} has no id. Nothing was learnt from this call. Give every row an id; or "
                 "set without_id='own' to take each such row for a user of its own."
             )
-        counts &= ~missing
-    if not len(present):
-        return counts, records
-    return counts, records.with_layer(new_layer(users_here, found), compiled)
+        counts[missing] = False
+    return counts
+
+
+def decision(
+    unit: User, found: Integers, firsts: Integers, blocks: Integers, periods: Integers, compiled: bool = True
+) -> Mask:
+    """Which rows count; those of a user are neighbours, in order, from `firsts` on. Updates the records `found`."""
+    ends = np.append(firsts, len(blocks)).astype(np.int64)[1:]
+    limits = unit.participation
+    decide = _fast("decide", compiled) or _decide
+    counted: Mask = decide(found, firsts, ends, blocks, periods, limits.rows, limits.per_release, limits.apart)
+    return counted
 
 
 def _by_user(owners: Integers) -> tuple[Integers, Integers]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -36,6 +36,7 @@ from taciturn.accounting.ledger import ONE_OFF, LedgerLike, as_ledger
 from taciturn.accounting.unit import EXAMPLE, Example, Unit, User
 from taciturn.core.accounted import OTHER_SETTINGS, Accounted, Prepared, must_be_state
 from taciturn.core.block_sums import Admission, BlockSums, as_sum
+from taciturn.core.hashed_rows import HashedAdmission, HashedRows, Map
 from taciturn.core.loop import Loop, Pass, SumLoop, TickLoop, has_known_arrays, pass_for
 from taciturn.core.participation import Layers, UserRecords, admit, new_records, periods_of
 from taciturn.core.protocols import (
@@ -331,6 +332,25 @@ class Private(Accounted):
         assert excluded is not None
         assert records is not None
         return Admission(excluded, records, (state.lineage, *state.position))
+
+    def admit_hashed(
+        self, state: State, parts: Sequence[HashedRows], map: Map, now: datetime | None = None
+    ) -> Admission:
+        """The same decision, by workers: `parts` are the ids of the next rows, hashed under `state.users.key`.
+
+        `map` calls a function on each partition of the users, as `taciturn.engines.pool.Map` does. The outcome is that
+        of `admit` on the ids, whatever the parts and partitions are (`taciturn.core.hashed_rows` has the proof).
+        """
+        must_be_state(state)
+        rows = sum(part.rows for part in parts)
+        one = self._resumed(state, rows)
+        unit, records = self.unit, state.users
+        if not isinstance(unit, User) or self._by_ticks or records is None:
+            raise InvalidInput("rows are admitted by their users where the unit is a user, and rounds are rows.")
+        rounds = np.arange(state.t + 1, state.t + rows + 1)
+        decided = HashedAdmission(unit, records, self.compiled, self.problem.on_bad)
+        counts, after = decided(parts, one._blocks(rounds), periods_of(unit, rounds, now), map)
+        return Admission(~counts, after, (state.lineage, *state.position))
 
     def _check_admission(self, state: State, parts: list[BlockSums], admission: Admission | None) -> None:
         """Reject sums under a user's unit that were not made of the rows that count."""
@@ -698,7 +718,7 @@ class Private(Accounted):
             mechanism = self._mechanism_numbers(k)
             if known is not mechanism:
                 named = {f"mechanism.{name}": array for name, array in mechanism.items()} | self._own_numbers
-            object.__setattr__(self, "_named", (k, mechanism, named))
+            self.__dict__["_named"] = k, mechanism, named
         return named
 
     @cached_property
@@ -794,9 +814,9 @@ class Private(Accounted):
         """The next state, with its cost and its users' records; the same state, if there were no rows."""
         if at.t == state.t:
             return state
-        numbers = self._numbers(at.k)
-        spent = state.spent if at.k == state.k else self._spent(at.t, at.k)
-        return after(state, at, spent, numbers, users)
+        if at.k == state.k:
+            return after(state, at, state.spent, state.numbers, users)
+        return after(state, at, self._spent(at.t, at.k), self._numbers(at.k), users)
 
     def _spent(self, t: int, k: int) -> Cost:
         """The cost of the k releases that were made by round t."""
@@ -819,7 +839,7 @@ class Private(Accounted):
             ("exact", self.learner.start(), state.exact, state.t),
             ("secret", start[0], state.secret, state.k),
             ("public", start[1], state.public, state.k),
-            ("the", {"point": self.problem.first_point}, {"point": state.point}, 0),
+            ("the", {"point": first_point(self.learner)}, {"point": state.point}, 0),
         )
         for part, expected, found, rows in kept:
             if expected.keys() != found.keys():

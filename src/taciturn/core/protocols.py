@@ -235,18 +235,20 @@ def is_sum(learner: object) -> bool:
 
 
 def point_size(learner: Learner) -> int:
-    """Entries of what a learner decides: those of a point of its problem, or its own `point_size`, in a stage."""
+    """Entries of what a learner decides: those of a point of its problem, or its own `point_size`."""
     return int(getattr(learner, "point_size", learner.problem.size))
 
 
 def first_point(learner: Learner) -> Array:
-    """The public point before the first release: the problem's, or the `center` that a learner starts from.
+    """The public point before the first release: the problem's, or the one that a learner has, or starts from.
 
     >>> from taciturn import FTRL, Hinge, L2Ball, Problem
     >>> first_point(FTRL(Problem(Hinge(), L2Ball(1.0), dimension=2), center=(0.6, 0.0)))
     array([0.6, 0. ])
     """
     center = getattr(learner, "center", None)
+    if center is None:
+        center = getattr(learner, "first_point", None)
     return learner.problem.first_point if center is None else np.array(center)
 
 

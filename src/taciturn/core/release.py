@@ -61,8 +61,10 @@ class Releases(Sequence[Release]):
     def __init__(
         self, rounds: Integers, first: int, noisy: Array, points: Array, noise_sd: Array, simulated: bool
     ) -> None:
-        for array in (rounds, noisy, points, noise_sd):
-            array.setflags(write=False)  # what was published does not change
+        rounds.setflags(write=False)  # what was published does not change
+        noisy.setflags(write=False)
+        points.setflags(write=False)
+        noise_sd.setflags(write=False)
         self.rounds = rounds
         self.first = first
         self.noisy = noisy
@@ -114,6 +116,19 @@ class Releases(Sequence[Release]):
         mark = ", simulation: not private" if self.simulated else ""
         last = f", up to round {self.rounds[-1]}" if len(self) else ""
         return f"Releases({len(self)}{last}{mark})"
+
+
+_NONE: tuple[Integers, Array, Array] = (np.empty(0, dtype=np.int64), np.empty((0, 0)), np.empty(0))
+
+
+def no_releases(first: int, simulated: bool) -> Releases:
+    """The releases of a call without any; the next one is number `first`.
+
+    >>> len(no_releases(3, simulated=True))
+    0
+    """
+    rounds, rows, noise_sd = _NONE
+    return Releases(rounds, first, rows, rows, noise_sd, simulated)
 
 
 class Collected:

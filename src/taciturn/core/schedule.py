@@ -154,12 +154,14 @@ class Timetable:
 
     def due(self, k: int) -> int | None:
         """The round of the k-th release, or None after the last."""
-        if self.horizon is None:
+        horizon = self.horizon
+        if horizon is None:
             return self.schedule.round_of(k)
         if k > self.count:
             return None
         if isinstance(self.schedule, Every):
-            return min(k * self.schedule.rounds, self.horizon)
+            due = k * self.schedule.rounds
+            return due if due < horizon else horizon
         return int(self.rounds[k - 1])
 
     def following(self, k: int, last: int, most: int | None = None) -> NDArray[np.int64]:
@@ -202,6 +204,9 @@ class Timetable:
         >>> Timetable(every(4), horizon=10).fits(5, 1), Timetable(every(4), horizon=10).fits(8, 1)
         (True, False)
         """
+        if isinstance(self.schedule, Every):
+            ended = self.horizon is not None and t >= self.horizon
+            return k == (self.count if ended else t // self.schedule.rounds)
         made = self.due(k) if k > 0 else 0
         return made is not None and made <= t and not self.publishes_by(t, k + 1)
 

@@ -11,7 +11,6 @@ import hashlib
 import io
 import json
 import os
-import secrets
 import zipfile
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +20,7 @@ import numpy as np
 
 from taciturn._util.arrays import Array, Arrays
 from taciturn._util.atomic import OWNER_ONLY, Entry, replaced
+from taciturn._util.npz import write_npz
 from taciturn.accounting.cost import FREE, Cost
 from taciturn.accounting.ledger import Learnt, learnt_by
 from taciturn.core.participation import Layers, UserRecords
@@ -120,7 +120,7 @@ class State:
         users = {} if self.users is None else self.users.arrays(layers_apart)
         arrays |= {f"users/{name}": array for name, array in users.items()}
         arrays |= {f"extra/{name}": array for name, array in (extra or {}).items()}
-        np.savez(file, header=np.array(json.dumps(header)), point=self.point, **arrays)
+        write_npz(file, {"header": np.array(json.dumps(header)), "point": self.point, **arrays})
 
 
 _HEADER = ("settings", "lineage", "generation", "token", "t", "k")
@@ -136,7 +136,7 @@ def learnt_before(state: State) -> Learnt:
 
 def new_name() -> str:
     """A unique name for a stream or a state."""
-    return secrets.token_hex(16)
+    return os.urandom(16).hex()
 
 
 def following(state: State, **changes: Any) -> State:

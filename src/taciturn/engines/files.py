@@ -24,7 +24,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -38,7 +38,7 @@ from taciturn.core.block_sums import as_sum, uses_point
 from taciturn.core.private import Private
 from taciturn.core.staged import Staged
 from taciturn.core.state import new_name
-from taciturn.engines.pool import ROWS, Map, Part, Task, add_up, ids_of
+from taciturn.engines.pool import ROWS, Map, Part, Task, add_up, admit_by, without_excluded
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict
 from taciturn.estimators.stream import Stream
 from taciturn.plan import Plan
@@ -46,7 +46,6 @@ from taciturn.readers.parquet import open_parquet
 from taciturn.readers.rows import Position, row_positions
 from taciturn.readers.source import BadRows, format_of
 from taciturn.runs.journal import lines_of
-from taciturn.runs.resume import SeenRows
 from taciturn.store import Chunk, Saved, Store
 
 FORMATS = ("parquet", "csv")
@@ -57,12 +56,11 @@ FORMATS = ("parquet", "csv")
 class Learnt:
     """What a stream knows of its source: the query, its last batch, and the files with their rows, in order. Secret.
 
-    >>> made = Learnt(b"key", "query", 3, (("a.parquet", 100),))
+    >>> made = Learnt("query", 3, (("a.parquet", 100),))
     >>> Learnt.from_bytes(made.to_bytes()) == made
     True
     """
 
-    key: bytes = field(repr=False)
     query: str | None = None
     batch: int = -1
     files: tuple[tuple[str, int], ...] = ()
@@ -70,15 +68,15 @@ class Learnt:
 
     def to_bytes(self) -> bytes:
         """As JSON."""
-        content = {"key": self.key.hex(), "query": self.query, "batch": self.batch, "files": self.files}
-        return json.dumps(content | {"earlier": self.earlier}).encode()
+        content = {"query": self.query, "batch": self.batch, "files": self.files, "earlier": self.earlier}
+        return json.dumps(content).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Learnt:
         """Read what `to_bytes` wrote."""
         content = json.loads(data)
         files = tuple((str(name), int(rows)) for name, rows in content["files"])
-        return cls(bytes.fromhex(content["key"]), content["query"], content["batch"], files, content["earlier"])
+        return cls(content["query"], content["batch"], files, content["earlier"])
 
 
 def describe(task: Task) -> tuple[Position, ...]:
@@ -169,7 +167,7 @@ class FileStream:
             position=(generation, t, k, token or new_name()),
             reserved=private.total_cost,
             state=content,
-            input=Learnt(SeenRows().key).to_bytes(),
+            input=Learnt().to_bytes(),
             about={"files": self.contract.digest},
             neighbours=private.problem.neighbours,
             unit=private.unit.name,
@@ -220,7 +218,7 @@ class FileStream:
             )
         try:
             stream = Stream.load(self.plan, saved.state, layers=self.store.layers(saved))
-            rows, lines, releases, beyond = self._through(stream, known.key, files)
+            rows, lines, releases, beyond = self._through(stream, files)
             self._commit(saved, stream, lines, replace(known, query=query, batch=batch, files=(*known.files, *rows)))
         finally:
             _forget(saved.lineage)  # what decides is the store: a batch that failed is learnt again from there
@@ -249,10 +247,10 @@ class FileStream:
         return batch == known.batch + 1
 
     def _through(
-        self, stream: Stream, key: bytes, files: Sequence[str]
+        self, stream: Stream, files: Sequence[str]
     ) -> tuple[list[tuple[str, int]], bytes, Sequence[Any], bool]:
         """Files with their rows, lines and releases of all of them, and whether there are rows past the horizon."""
-        made = [self._task(stream, key, name, Position(0, 1, 0), 0) for name in files]
+        made = [self._task(stream, name, Position(0, 1, 0), 0) for name in files]
         places = list(self.map(describe, made))
         rows = [(name, int(marks[-1].row)) for name, marks in zip(files, places, strict=True)]
         horizon = self._private.timetable.horizon
@@ -266,7 +264,7 @@ class FileStream:
             segment, rest = _up_to(spans[at:], None if end is None else end - stream.t)
             spans[at:] = [*segment, *rest]
             at += len(segment)
-            made_of = self._learn(stream, key, segment)
+            made_of = self._learn(stream, segment)
             if len(made_of):
                 lines.append(lines_of(self.plan, made_of, stream.models))
             releases = made_of if releases is None or not len(releases) else releases + made_of
@@ -281,20 +279,16 @@ class FileStream:
             return private.timetable.due(stream.k + 1)
         return None
 
-    def _learn(self, stream: Stream, key: bytes, spans: Sequence[Span]) -> Any:
+    def _learn(self, stream: Stream, spans: Sequence[Span]) -> Any:
         """A job: the rows of a segment, by workers."""
         tasks, t = [], stream.t
         for span in spans:
-            tasks.append(self._task(stream, key, span.file, span.start, span.rows, t))
+            tasks.append(self._task(stream, span.file, span.start, span.rows, t))
             t += span.rows
         admission = None
         if isinstance(self._private.unit, User):
-            admission = stream.admit(np.concatenate(list(self.map(ids_of, tasks))))
-            starts = np.cumsum([0, *(task.rows for task in tasks)])
-            tasks = [
-                replace(task, excluded=admission.excluded[start : start + task.rows])
-                for task, start in zip(tasks, starts, strict=False)
-            ]
+            admission = admit_by(self.map, stream, tasks)
+            tasks = without_excluded(tasks, admission)
         parts: list[Part] = list(self.map(add_up, tasks))
         for task, part in zip(tasks, parts, strict=True):
             if part.error is not None:
@@ -303,7 +297,7 @@ class FileStream:
                 raise StateConflict(f"{task.source} has become shorter while it was read. Files must not change.")
         return stream.learn_sums([block for part in parts for block in part.sums], admission)
 
-    def _task(self, stream: Stream, key: bytes, name: str, start: Position, rows: int, t: int = 0) -> Task:
+    def _task(self, stream: Stream, name: str, start: Position, rows: int, t: int = 0) -> Task:
         learner, point = stream.next_learner()
         path = os.path.join(self.folder, name)
         kind = format_of(path)
@@ -316,7 +310,9 @@ class FileStream:
             block = int(private.timetable.block_of(np.array([t + 1]))[0])
             cuts = tuple((private.timetable.following(block - 1, t + rows) - t).tolist()) if rows else ()
         used = point if uses_point(learner) else None
-        return Task(self.contract, path, kind, self.bad_rows, start, rows, learner, used, cuts, key, private.compiled)
+        return Task(
+            self.contract, path, kind, self.bad_rows, start, rows, learner, used, cuts, compiled=private.compiled
+        )
 
     def _commit(self, saved: Saved, stream: Stream, lines: bytes, learnt: Learnt) -> None:
         """Step 3; then releases are shown."""

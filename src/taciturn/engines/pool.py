@@ -25,7 +25,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
@@ -35,9 +35,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from taciturn._util.arrays import Array
+from taciturn._util.threads import one_thread
 from taciturn.accounting.unit import User
 from taciturn.contract.contract import Contract
 from taciturn.core.block_sums import Admission, BlockSums, as_sum, uses_point
+from taciturn.core.hashed_rows import HashedRows, hash_rows
 from taciturn.core.loop import BlockAdder
 from taciturn.core.participation import Mask
 from taciturn.core.private import Private
@@ -45,7 +47,8 @@ from taciturn.core.protocols import Learner
 from taciturn.core.schedule import Every
 from taciturn.core.staged import Staged
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, integer
-from taciturn.plan import Plan
+from taciturn.estimators.stream import Stream
+from taciturn.plan import LEAST_ROWS, Plan
 from taciturn.readers.parquet import open_parquet
 from taciturn.readers.rows import Batch, Position, open_ids, open_rows, row_positions
 from taciturn.readers.source import BadRows, format_of
@@ -57,7 +60,7 @@ from taciturn.runs.run import Run
 
 ROWS = 16 * BLOCK
 """Rows of a task, about."""
-LEAST = 256
+LEAST = LEAST_ROWS
 """Rows between two releases, on average over a block of the chain, from which on rows are given to workers."""
 
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
@@ -66,7 +69,7 @@ Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 @dataclass(frozen=True)
 class Task:
-    """Rows for a worker: where they are, and how they are added up. It holds no row, and two secrets.
+    """Rows for a worker: where they are, and how they are added up. It holds no row, and up to two secrets.
 
     Attributes
     ----------
@@ -80,8 +83,8 @@ class Task:
         What `block_statistics` takes.
     cuts : tuple of int
         How many rows of the task lie before each release that is due in it.
-    key : bytes
-        Secret key of the digests of rows.
+    key : bytes, optional
+        Secret key of the digests of rows; without it rows are not hashed.
     excluded : ndarray of bool, optional
         Rows that do not count, if the unit is a user. Secret.
     """
@@ -95,7 +98,7 @@ class Task:
     learner: Learner
     point: Array | None
     cuts: tuple[int, ...]
-    key: bytes = field(repr=False)
+    key: bytes | None = field(default=None, repr=False)
     compiled: bool = True
     excluded: Mask | None = field(default=None, repr=False)
 
@@ -120,15 +123,16 @@ class Part(NamedTuple):
 def add_up(task: Task) -> Part:
     """Read the rows of a task, clip and round them, and add them up: what a worker does."""
     adder = BlockAdder(task.learner, task.point, task.compiled)
-    digests = RowDigests(task.key)
+    digests = None if task.key is None else RowDigests(task.key)
     sums: list[BlockSums] = []
     current: BlockSums | None = None
     done = bad = size = 0
     ends = iter([*task.cuts, task.rows])
     until = next(ends)
     error = None
+    rows = _rows_of(task)
     try:
-        for batch in _rows_of(task):
+        for batch in rows:
             start = 0
             while start < len(batch.y):
                 end = min(len(batch.y), start + until - done)
@@ -142,48 +146,72 @@ def add_up(task: Task) -> Part:
                     sums.append(current)
                     current = None
                     until = next(ends, task.rows)
-            digests.add(batch.X, batch.y, batch.users)
+            if digests is not None:
+                digests.add(batch.X, batch.y, batch.users)
             bad += 0 if batch.bad is None else int(batch.bad.sum())
             size = batch.size
     except InvalidInput as stopped:
-        error = stopped.with_traceback(None)  # whose frames would keep the file open, in a cycle with this one
+        error = stopped.with_traceback(None)  # its frames would keep the rows in memory
+    finally:
+        rows.close()
     if current is not None:
         sums.append(current)
-    blocks = digests.take_complete()
-    blocks += [digests.open] if digests.open.rows else []
-    return Part(done, tuple(sums), tuple(blocks), bad, size, error)
+    blocks = () if digests is None else digests.take_all()
+    return Part(done, tuple(sums), blocks, bad, size, error)
 
 
-def _rows_of(task: Task) -> Iterator[Batch]:
+def _rows_of(task: Task) -> Generator[Batch]:
     """The batches of a task, and not a row more."""
     left = task.rows
     start = task.start if task.start.row or task.start.offset else None
-    for batch in open_rows(task.contract, task.source, bad_rows=task.bad_rows, format=task.format, start=start):
-        yield _first_of(batch, left)
-        left -= len(batch.y)
-        if left <= 0:
-            return
+    opened = open_rows(task.contract, task.source, bad_rows=task.bad_rows, format=task.format, start=start)
+    with contextlib.closing(opened) as batches:
+        for batch in batches:
+            yield batch.head(left)
+            left -= len(batch.y)
+            if left <= 0:
+                return
 
 
-def _first_of(batch: Batch, rows: int) -> Batch:
-    """The first rows of a batch."""
-    if rows >= len(batch.y):
-        return batch
-    users = None if batch.users is None else batch.users[:rows]
-    bad = None if batch.bad is None else batch.bad[:rows]
-    return batch._replace(X=batch.X[:rows], y=batch.y[:rows], lines=batch.lines[:rows], users=users, bad=bad)
+@dataclass(frozen=True)
+class IdsTask:
+    """Rows whose users' ids a worker hashes: those of a task, under a secret key, for so many partitions of users."""
+
+    task: Task
+    key: bytes = field(repr=False)
+    partitions: int
+
+
+def hash_ids_of(task: IdsTask) -> HashedRows:
+    """The first of two passes: hash the users' ids of a task's rows; no other column of CSV and Parquet is read."""
+    return hash_rows(ids_of(task.task), task.key, task.partitions)
+
+
+def admit_by(map: Map, stream: Stream, tasks: Sequence[Task]) -> Admission:
+    """Decide which rows of the next tasks count, by workers: ids are hashed in one job, and decided on in another."""
+    partitions = min(len(tasks), max(1, sum(task.rows for task in tasks) // ROWS))
+    key = stream.user_key
+    return stream.admit_hashed(list(map(hash_ids_of, [IdsTask(task, key, partitions) for task in tasks])), map)
+
+
+def without_excluded(tasks: Sequence[Task], admission: Admission) -> list[Task]:
+    """The tasks, with the rows that do not count."""
+    ends = np.cumsum([task.rows for task in tasks])
+    masks = np.split(admission.excluded, ends[:-1])
+    return [replace(task, excluded=mask) for task, mask in zip(tasks, masks, strict=True)]
 
 
 def ids_of(task: Task) -> Users:
-    """The users' ids of the rows of a task: the first of two passes, which reads no other column of CSV and Parquet."""
+    """The users' ids of the rows of a task."""
     start = task.start if task.start.row or task.start.offset else None
     found: list[Any] = []
     left = task.rows
-    for ids in open_ids(task.contract, task.source, format=task.format, start=start):
-        found.append(ids[:left])
-        left -= len(ids)
-        if left <= 0:
-            break
+    with contextlib.closing(open_ids(task.contract, task.source, format=task.format, start=start)) as read:
+        for ids in read:
+            found.append(ids[:left])
+            left -= len(ids)
+            if left <= 0:
+                break
     return np.concatenate([np.empty(0, dtype=object), *found])
 
 
@@ -196,15 +224,10 @@ def processes(workers: int) -> Iterator[Map]:
     [1, 2]
     """
     workers = integer("workers", workers)
-    before = {name: os.environ.get(name) for name in _THREADS}
-    os.environ.update(dict.fromkeys(_THREADS, "1"))  # a core each: what they import reads this
-    try:
+    with one_thread():  # a core each
         context = multiprocessing.get_context("spawn")
         pool = ProcessPoolExecutor(workers, context, _begin_worker)
         list(pool.map(abs, range(workers)))  # starts them
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name, None) if value is None else os.environ.update({name: value})
     try:
         yield pool.map
     except BrokenProcessPool:
@@ -214,9 +237,6 @@ def processes(workers: int) -> Iterator[Map]:
         ) from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-
-
-_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def _begin_worker() -> None:
@@ -310,7 +330,8 @@ def learn_from(
     run : Run
         A new or resumed run, whose plan `check_plan` accepts.
     rows : iterator of Batch
-        The input from its beginning, or from the place of the run's checkpoint, for the rows that are learnt here.
+        The input from its beginning, or from the place of the run's checkpoint, for the rows that are learnt here. It
+        is closed after them, if it can be.
     contract : Contract
         What the run learns.
     source : str or path
@@ -331,9 +352,9 @@ def learn_from(
     if ending.why != "end" or run.stream.t < head or run.left == 0:
         return ending
     work = _Work(run, contract, os.fspath(source), kind, bad_rows, map, integer("workers", workers))
-    with catch_signals() as interrupts:
+    with catch_signals() as interrupts, contextlib.closing(work.parts(head)) as parts:
         try:
-            for part in work.parts(head):
+            for part in parts:
                 if counted is not None:
                     counted.count(part.rows, part.bad)
                 tell(run, part.size)
@@ -341,7 +362,7 @@ def learn_from(
                     break
             ending = Ending("interrupted" if interrupts.signal else "end", interrupts.exit_status)
         except (InvalidInput, BudgetExhausted) as error:
-            ending = Ending("refused", 2, error)
+            ending = Ending("refused", 2, error.with_traceback(None))  # its frames would keep the parts in memory
         run.commit()
     return ending
 
@@ -358,14 +379,15 @@ def check_source(source: str | os.PathLike[str], format: str | None = None) -> s
 
 def _until(rows: Iterator[Batch], last: int) -> Iterator[Batch]:
     """The batches up to row `last` of the source."""
-    if last <= 0:
-        return
-    for batch in rows:
-        left = last - batch.start.row
-        if left > 0:
-            yield _first_of(batch, left)
-        if left <= len(batch.y):
-            return
+    try:
+        for batch in rows if last > 0 else ():
+            left = last - batch.start.row
+            if left > 0:
+                yield batch.head(left)
+            if left <= len(batch.y):
+                return
+    finally:
+        ingest.close_source(rows)
 
 
 @dataclass
@@ -382,19 +404,19 @@ class _Work:
 
     goes_on: bool = False  # the source has rows beyond the horizon
 
-    def parts(self, head: int) -> Iterator[Part]:
+    def parts(self, head: int) -> Generator[Part]:
         """Learn the parts from row `head` on, and yield each; ends with the source, or with an error."""
         private = self._private
-        spans = self._spans(head)
-        if isinstance(private.unit, User):
-            yield from self._with_users(spans)
-        elif uses_point(private.learner):
-            yield from self._block_by_block(spans)
-        else:
-            tasks = (self._task(*span) for span in spans)
-            for task, part in self._mapped(tasks, 2 * self.workers):
-                self._learn(task.start, [part])
-                yield part
+        with contextlib.closing(self._spans(head)) as spans:
+            if isinstance(private.unit, User):
+                yield from self._with_users(spans)
+            elif uses_point(private.learner):
+                yield from self._block_by_block(spans)
+            else:
+                tasks = (self._task(*span) for span in spans)
+                for task, part in self._mapped(tasks, 2 * self.workers):
+                    self._learn(task.start, [part])
+                    yield part
         if self.goes_on:
             raise ingest.past_the_horizon(self.run)
 
@@ -425,25 +447,20 @@ class _Work:
             yield block
 
     def _with_users(self, spans: Iterator[Span]) -> Iterator[Part]:
-        """Ids first; which rows count is decided here, and the rows are read again by workers who know that."""
+        """Ids first; which rows count is decided by partitions of the users, and the rows are read again."""
         at_points = uses_point(self._private.learner)
         for group in self._by_block(spans) if at_points else _grouped(spans, 2 * self.workers):
             tasks = [self._task(*span) for span in group]
-            ids = np.concatenate(list(self.map(ids_of, tasks)))
-            admission = self.run.stream.admit(ids)
-            first = tasks[0].start.row
-            masked = []
-            for task in tasks:
-                begins = task.start.row - first
-                masked.append(replace(task, excluded=admission.excluded[begins : begins + task.rows]))
+            admission = admit_by(self.map, self.run.stream, tasks)
             parts: list[Part] = []
-            for part in self.map(add_up, masked):
+            for part in self.map(add_up, without_excluded(tasks, admission)):
                 parts.append(part)
                 if part.error is not None:
                     break
-            rows = sum(part.rows for part in parts)
-            if rows < len(ids):  # a bad row stops here; the rows before it are decided on as they were
-                admission = self.run.stream.admit(ids[:rows])
+            if sum(part.rows for part in parts) < len(admission.excluded):
+                # A bad row stops here; the rows before it are decided on as they were.
+                learnt = [replace(task, rows=part.rows) for task, part in zip(tasks, parts, strict=False)]
+                admission = admit_by(self.map, self.run.stream, learnt)
             self._learn(tasks[0].start, parts, admission)
             yield from parts
 
@@ -484,26 +501,29 @@ class _Work:
             self._private.compiled,
         )
 
-    def _spans(self, head: int) -> Iterator[Span]:
+    def _spans(self, head: int) -> Generator[Span]:
         """The rows of tasks, up to the horizon."""
         horizon = self._private.timetable.horizon
-        for start, end in pairwise(self._marks(head)):
-            if horizon is not None and end.row > horizon:
-                self.goes_on = True
-                if start.row < horizon:
-                    yield start, horizon
-                return
-            yield start, end.row
+        with contextlib.closing(self._marks(head)) as marks:
+            for start, end in pairwise(marks):
+                if horizon is not None and end.row > horizon:
+                    self.goes_on = True
+                    if start.row < horizon:
+                        yield start, horizon
+                    return
+                yield start, end.row
 
-    def _marks(self, head: int) -> Iterator[Position]:
+    def _marks(self, head: int) -> Generator[Position]:
         """The places from which on tasks begin, `head` the first, and the end of the source."""
         wanted = self._wanted(head)
         place = self.run.input.place_in(self.format)
         last = None
-        for position in row_positions(self.contract, self.source, BLOCK, format=self.format, start=place):
-            if last is not None and (last.row == head or (last.row > head and wanted(last.row))):
-                yield last
-            last = position
+        found = row_positions(self.contract, self.source, BLOCK, format=self.format, start=place)
+        with contextlib.closing(found) as positions:
+            for position in positions:
+                if last is not None and (last.row == head or (last.row > head and wanted(last.row))):
+                    yield last
+                last = position
         if last is not None and last.row >= head:
             yield last
 

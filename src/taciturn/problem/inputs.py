@@ -147,7 +147,7 @@ def as_numbers(values: Any) -> Array:
         values = np.ma.filled(values.astype(object), None)
     try:
         plain = np.asarray(values)
-        if plain.dtype in (np.float32, np.float64):
+        if plain.dtype is FLOAT or plain.dtype in (np.float32, np.float64):
             return plain
         if plain.dtype.kind in "biuf":
             return np.asarray(plain, dtype=np.float64, order="C")

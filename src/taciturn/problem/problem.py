@@ -247,7 +247,7 @@ class Problem:
 
     def in_own_units(self, y: Array) -> Array:
         """Labels as they are learnt: `(y - label_center)/label_scale`; a finite label stays finite."""
-        if (self.label_center, self.label_scale) == (0.0, 1.0):
+        if self.label_scale == 1.0 and self.label_center == 0.0:
             return y
         y = np.asarray(y, dtype=np.float64)
         with np.errstate(over="ignore", invalid="ignore"):

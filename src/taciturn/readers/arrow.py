@@ -22,7 +22,9 @@ class ArrowValues:
     """
 
     def __init__(self, column: Any) -> None:
-        self.column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+        if hasattr(column, "combine_chunks"):  # which copies also a column of one chunk
+            column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        self.column = column
 
     def numbers(self) -> Array:
         import pyarrow as pa
@@ -36,6 +38,12 @@ class ArrowValues:
             return numbers if finite.all() else np.where(finite, numbers, math.nan)
         codes, distinct = self._distinct()
         return np.array([number_of(value) for value in distinct], dtype=np.float64)[codes]
+
+    def stored(self) -> Array | None:
+        import pyarrow as pa
+
+        plain = pa.types.is_float64(self.column.type) and not self.column.null_count
+        return in_memory(self.column, np.float64, math.nan) if plain else None
 
     def texts(self) -> tuple[Integers, list[str | None]]:
         codes, distinct = self._distinct()

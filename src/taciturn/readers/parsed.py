@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from taciturn._util.arrays import Array, Integers
 from taciturn.columns.kinds import Bad
 from taciturn.columns.values import Values
+from taciturn.contract.bandit import reject_decisions
 from taciturn.contract.contract import Contract
 
 
@@ -53,6 +54,8 @@ class Parsed:
         >>> rows.encode(contract, labelled=True)
         (array([[ 1.], [nan]]), array([ 1., nan]), array([False,  True]))
         """
+        if labelled:
+            reject_decisions(contract)
         rows = len(self.lines)
         X, bad = contract.encoder.encode(self.values, rows)
         bad[list(self.broken)] = True

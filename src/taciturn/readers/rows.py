@@ -10,10 +10,10 @@ depend on the data: keep it on the trusted side. No error quotes a value.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,6 +87,15 @@ class Batch(NamedTuple):
     bad: Bad | None = None
     kept: Sequence[list[Any]] = ()
 
+    def head(self, rows: int) -> Batch:
+        """The first rows."""
+        if rows >= len(self.X):
+            return self
+        users = None if self.users is None else self.users[:rows]
+        bad = None if self.bad is None else self.bad[:rows]
+        X, y, lines, kept = self.X[:rows], self.y[:rows], self.lines[:rows], self.kept[:rows]
+        return self._replace(X=X, y=y, lines=lines, users=users, bad=bad, kept=kept)
+
 
 def open_rows(
     contract: Contract,
@@ -98,7 +107,7 @@ def open_rows(
     block: int = 2**15,
     start: Position | None = None,
     keep: Sequence[str] = (),
-) -> Iterator[Batch]:
+) -> Generator[Batch]:
     r"""Read batches of at most `block` rows from a file, from the standard input (`"-"`), or from an open binary file.
 
     The format follows from the file extension; a pipe is CSV unless `format` is given. It is never guessed from rows.
@@ -107,6 +116,8 @@ def open_rows(
     With `start`, the `start` of an earlier batch, rows are read from that place on. In a plain file, and in Parquet up
     to a group of rows, nothing between the header and that place is read; a file in gzip is decompressed up to it. Only
     a place is remembered, not what stood before it: whether the file is still the same is for the caller to check.
+
+    The file is open until the last batch, an error, or `close()`: use `contextlib.closing` if some rows are enough.
 
     The values of the columns `keep` are carried through as they are, in `kept`; they are the data, not encoded and not
     private.
@@ -142,13 +153,13 @@ def open_parts(
     block: int = 2**15,
     start: Position | None = None,
     keep: Sequence[str] = (),
-) -> Iterator[Parsed]:
+) -> Generator[Parsed]:
     """The same rows as values, before they are encoded; the header or schema is read and validated now."""
     most = min(integer("block", block), max(1, _ENTRIES // contract.dimension))
     kind = format_of(source, format)
     parts = (_parquet if kind == "parquet" else _lines)(contract, source, labelled, kind, most, start, keep)
     next(parts)
-    return filter(None, parts)
+    return cast(Generator[Parsed], parts)  # no more None after the first
 
 
 def open_ids(
@@ -158,7 +169,7 @@ def open_ids(
     format: str | None = None,
     block: int = 2**15,
     start: Position | None = None,
-) -> Iterator[NDArray[Any]]:
+) -> Generator[NDArray[Any]]:
     r"""The users' ids alone, as `Batch.users` has them; of CSV and Parquet no other column is read.
 
     >>> import io
@@ -175,9 +186,10 @@ def open_ids(
     kind = format_of(source, format)
     only = None if kind == "json" else (contract.user,)  # a line of JSON may be bad because of any column
     parts = (_parquet if kind == "parquet" else _lines)(contract, source, True, kind, block, start, (), only)
-    for part in parts:
-        if part is not None and (ids := part.users(contract)) is not None:
-            yield ids
+    with closing(parts):
+        for part in parts:
+            if part is not None and (ids := part.users(contract)) is not None:
+                yield ids
 
 
 def row_positions(
@@ -187,7 +199,7 @@ def row_positions(
     *,
     format: str | None = None,
     start: Position | None = None,
-) -> Iterator[Position]:
+) -> Generator[Position]:
     r"""The places of the rows whose number, from 0, is a multiple of `every`, and of the end; no row is parsed.
 
     A plain CSV or JSON lines file is read once, and of a Parquet file nothing but its footer.
@@ -222,33 +234,33 @@ def row_positions(
 
 def _batches(
     contract: Contract,
-    parts: Iterator[Parsed],
+    parts: Generator[Parsed],
     bad_rows: str,
     labelled: bool,
     first: int,
     keep: Sequence[str],
-) -> Iterator[Batch]:
-    for part in parts:
-        start = Position(first, int(part.lines[0]), part.offset)
-        X, y, bad = part.encode(contract, labelled)
-        users = part.users(contract) if labelled else None
-        kept = part.kept(keep)
-        if bad_rows == "stop" and bad.any():
-            row = int(bad.argmax())
-            if row:
-                before = None if users is None else users[:row]
-                yield Batch(X[:row], y[:row], first, part.lines[:row], part.size, start, before, bad[:row], kept[:row])
-            option = (
-                "zero to use bad rows as examples without influence"
-                if labelled
-                else "blank to leave its prediction blank"
-            )
-            raise InvalidInput(
-                f"line {part.lines[row]}: {part.error(row, contract, labelled)}. Correct the row, or pass --bad-rows "
-                f"{option}."
-            )
-        yield Batch(X, y, first, part.lines, part.size, start, users, bad, kept)
-        first += len(X)
+) -> Generator[Batch]:
+    with closing(parts):
+        for part in parts:
+            start = Position(first, int(part.lines[0]), part.offset)
+            X, y, bad = part.encode(contract, labelled)
+            users = part.users(contract) if labelled else None
+            whole = Batch(X, y, first, part.lines, part.size, start, users, bad, part.kept(keep))
+            if bad_rows == "stop" and bad.any():
+                row = int(bad.argmax())
+                if row:
+                    yield whole.head(row)
+                raise _bad_row(part, row, contract, labelled)
+            yield whole
+            first += len(X)
+
+
+def _bad_row(part: Parsed, row: int, contract: Contract, labelled: bool) -> InvalidInput:
+    """The error of a bad row, which tells its line, its column and the reason."""
+    option = "zero to use bad rows as examples without influence" if labelled else "blank to leave its prediction blank"
+    return InvalidInput(
+        f"line {part.lines[row]}: {part.error(row, contract, labelled)}. Correct the row, or pass --bad-rows {option}."
+    )
 
 
 def _lines(
@@ -260,7 +272,7 @@ def _lines(
     start: Position | None,
     keep: Sequence[str],
     only: tuple[str, ...] | None = None,
-) -> Iterator[Parsed | None]:
+) -> Generator[Parsed | None]:
     """None once the header is read, then blocks; `only` of these columns, if that is given."""
     with _opened_lines(contract, source, labelled, kind, start, keep, only) as (lines, rows, line):
         yield None
@@ -312,7 +324,7 @@ def _parquet(
     start: Position | None,
     keep: Sequence[str],
     only: tuple[str, ...] | None = None,
-) -> Iterator[Parsed | None]:
+) -> Generator[Parsed | None]:
     """None once the schema is read, then blocks; `only` of these columns, if that is given."""
     columns = only or tuple(columns_to_read(contract, labelled, keep))
     if str(source) == "-":

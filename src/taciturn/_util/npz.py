@@ -1,0 +1,69 @@
+"""Files of NumPy arrays as `numpy.savez` writes them, and `numpy.load` reads them; fast for a few small arrays.
+
+A state is written at every commit of a service. `numpy.savez` takes about 80 µs for each array, nearly all of it in
+`zipfile`, which supports archives that are compressed, encrypted, or larger than 4 GB. Here an archive is put together
+from the three records of an uncompressed one (PKWARE, *.ZIP File Format Specification* 6.3.10, sections 4.3.7, 4.3.12
+and 4.3.16).
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Mapping
+from functools import lru_cache
+from io import BytesIO
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+_LARGE = 2**24  # bytes from which on the time of zipfile does not count, and what is written is not put together first
+_PLAIN = "biufcSU"  # kinds of arrays whose type is told by its name
+_LOCAL = struct.Struct("<4sHHHHHIIIHH")
+_CENTRAL = struct.Struct("<4sHHHHHHIIIHHHHHII")
+_END = struct.Struct("<4sHHHHIIH")
+_VERSION, _UTF8, _STORED, _TIME, _DATE = 20, 0x800, 0, 0, 33  # dated 1980-01-01, as zipfile does
+_UNIX = 3 << 8 | _VERSION
+_OWNER_MAY_READ = 0o600 << 16
+
+
+def write_npz(file: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write arrays by name. Slow twin: `numpy.savez`.
+
+    >>> file = BytesIO()
+    >>> write_npz(file, {"one": np.arange(3.0), "two/b": np.array("text")})
+    >>> with np.load(BytesIO(file.getvalue())) as made:
+    ...     {name: made[name].tolist() for name in made.files}
+    {'one': [0.0, 1.0, 2.0], 'two/b': 'text'}
+    """
+    size = sum(array.nbytes for array in arrays.values())
+    if len(arrays) >= 2**16 or size > _LARGE or any(array.dtype.kind not in _PLAIN for array in arrays.values()):
+        np.savez(file, **arrays)  # type: ignore[arg-type]
+        return
+    parts: list[bytes] = []
+    entries: list[bytes] = []
+    place = 0
+    for key, array in arrays.items():
+        name = f"{key}.npy".encode()
+        fortran = array.flags.f_contiguous and not array.flags.c_contiguous
+        content = _header(array.dtype.str, array.shape, fortran) + array.tobytes("F" if fortran else "C")
+        known = (_UTF8, _STORED, _TIME, _DATE, zlib.crc32(content), len(content), len(content), len(name), 0)
+        head = _LOCAL.pack(b"PK\3\4", _VERSION, *known) + name
+        entries += [
+            _CENTRAL.pack(b"PK\1\2", 3 << 8 | _VERSION, _VERSION, *known, 0, 0, 0, _OWNER_MAY_READ, place),
+            name,
+        ]
+        parts += [head, content]
+        place += len(head) + len(content)
+    listed = b"".join(entries)
+    end = _END.pack(b"PK\5\6", 0, 0, len(arrays), len(arrays), len(listed), place, 0)
+    file.write(b"".join([*parts, listed, end]))
+
+
+@lru_cache(maxsize=1024)
+def _header(dtype: str, shape: tuple[int, ...], fortran: bool) -> bytes:
+    """What comes before the numbers in a file of an array."""
+    file = BytesIO()
+    np.lib.format.write_array_header_1_0(file, {"descr": dtype, "fortran_order": fortran, "shape": shape})
+    return file.getvalue()
