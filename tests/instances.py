@@ -49,6 +49,7 @@ from taciturn import (
     private_sum,
 )
 from taciturn.learners.bin_counts import BinCounts
+from taciturn.learners.linear_bandit import LinearBandit, bandit_problem
 from taciturn.learners.second_moment import SecondMoment
 from taciturn.problem.column_maps import Bins
 from taciturn.problem.weighted import Weighted, WeightedScores
@@ -200,6 +201,10 @@ LEARNERS: dict[str, Learner] = {
     "igd, quantile label": IGD(Problem(Quantile(0.9), DISC, 2, label_bound=1.0, ridge=0.1, neighbours="label")),
     "ticks, qftl": TickSums(QFTL(Problem(Squared(), DISC, 2, label_bound=1.0, neighbours="zero-out"))),
     "ticks, ftrl": TickSums(FTRL(Problem(Logistic(), DISC, 2, ridge=0.1, neighbours="zero-out")), count_weight=1.0),
+    "linear bandit": LinearBandit(bandit_problem(2)),
+    "linear bandit, heavy rewards": LinearBandit(bandit_problem(2, intercept=0.5), low=0.0, weight=2.0, ridge=0.1),
+    "linear bandit, three arms": LinearBandit(bandit_problem(2, arms=3), arms=3),
+    "linear bandit, zero-out": LinearBandit(bandit_problem(2, arms=2, neighbours="zero-out"), arms=2, weight=0.5),
     "class sums": ClassSums(Problem(Hinge(), WholeSpace(), 2, intercept=0.25)),
     "class sums, several": ClassSums(Problem(MultiHinge(3), DISC, 3)),
     "class sums, label": ClassSums(Problem(MultiHinge(3), DISC, 3, neighbours="label")),

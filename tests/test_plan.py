@@ -111,6 +111,24 @@ def test_burn_in_falls_with_the_budget_and_rises_with_the_dimension(loss):
     assert hopeless.warning.startswith("Nothing useful")
 
 
+@pytest.mark.parametrize("horizon", [2_000, None])
+@pytest.mark.parametrize("method", ["pigd", "pgiga"])
+def test_burn_in_of_iterates_ends_where_noise_is_shorter_than_a_model(method, horizon):
+    """The noise of models is looked at in arrays: as one by one, by the standard deviations of the mechanism."""
+    problem = Problem(Logistic(), L2Ball(1.0), 3, ridge=0.1)
+    schedule = every(1) if horizon else every(50)
+    plan = recommend(
+        problem, Privacy(10.0 if horizon else 1.0, 1e-6), horizon=horizon, method=method, schedule=schedule
+    )
+    private = plan.private
+    longest = min(private.problem.radius, private.learner.certificate.magnitude)
+    noisy = [
+        k for k in range(1, plan.releases + 1) if private.calibrated.noise_sd(k) * private.problem.size**0.5 > longest
+    ]
+    assert 0 < noisy[-1] < plan.releases
+    assert plan.burn_in == private.timetable.due(noisy[-1] + 1)
+
+
 @pytest.mark.parametrize("kind", [Softmax, OneHot, MultiHinge])
 def test_burn_in_rises_with_the_number_of_classes(kind):
     """More columns of the same data have more noise to outweigh; and where it is over, classes are distinguished."""
@@ -570,3 +588,60 @@ def test_the_chain_has_five_lines_whatever_is_stated():
     assert numbers == [full.private.borders[i] + 1 for i in (0, 1, 3, 4)]
     once = recommend(Problem(Logistic(), WholeSpace(), 4, ridge=0.1), BUDGET, 2_000, once=True)
     assert once.chain[4] == "Learning: all rows, by objective; the model is the one released point."
+
+
+def test_a_plan_for_workers_chooses_what_they_can_add_up():
+    """PQFTL as it is; FTRL in a job of 4,096 rows for each worker, with its cost; iterates are rejected."""
+    from taciturn.engines import pool
+    from taciturn.plan import JOB
+    from taciturn.runs.resume import BLOCK
+
+    budget = Privacy(1.0, 1e-6)
+    squared = Problem(Squared(), L2Ball(1.0), dimension=3, label_bound=1.0)
+    alone, many = (recommend(squared, budget, 10**6, workers=workers) for workers in (None, 100))
+    assert many.method == "pqftl"
+    assert many.private == alone.private
+    assert "workers cost no accuracy" in many.why
+    hinge = Problem(Hinge(), L2Ball(1.0), dimension=3)
+    assert JOB == BLOCK
+    for workers in (1, 2, 4):
+        plan = recommend(hinge, budget, 4_000_000, workers=workers)
+        assert plan.private.schedule == every(BLOCK * workers)
+        assert f"move {4_000_000 // (BLOCK * workers):,} times in 4,000,000 rows and not 6,006 times" in plan.why
+        pool.check_plan(plan)
+    with pytest.raises(InvalidInput, match=r"move its point 97 times .* Learn squared loss"):
+        recommend(hinge, budget, 4_000_000, workers=10)
+    with pytest.raises(InvalidInput, match="a multiple of 4,096"):
+        recommend(hinge, budget, 4_000_000, schedule=every(1_000), workers=2)
+    with pytest.raises(InvalidInput, match="nothing to add up"):
+        recommend(squared, budget, 10**6, schedule=every(100), workers=2)
+    with pytest.raises(InvalidInput, match="State ranges"):
+        recommend(hinge, budget, 4_000_000, ranges="private", workers=2)
+    curved = Problem(Logistic(), WholeSpace(), dimension=3, ridge=0.1)
+    with pytest.raises(Unprovable, match="pgiga steps from each example to the next"):
+        recommend(curved, budget, 10**6, workers=2)
+    with pytest.raises(Unprovable, match="pigd steps from each example to the next"):
+        recommend(hinge, budget, 10**6, method="pigd", workers=2)
+    with pytest.raises(Unprovable, match="objective minimises over all rows at once"):
+        recommend(curved, budget, 10**6, once=True, workers=2)
+    forgets = recommend(squared, budget, 10**6, forget=1_000, workers=2)
+    assert forgets.private.schedule == every(256)
+    pool.check_plan(forgets)
+
+
+def test_the_command_plans_for_workers_and_says_what_a_contract_must_state(tmp_path):
+    options = ["--epsilon", "1", "--delta", "1e-6", "--dimension", "3", "--horizon", "1000000"]
+    assert CliRunner().invoke(app, ["plan", *options, "--loss", "hinge", "--workers", "50"]).exception is not None
+    contract = tmp_path / "taciturn.toml"
+    text = (
+        '[privacy]\nepsilon = 1\n[target]\ncolumn = "y"\nclasses = [0, 1]\n[learning]\nloss = "hinge"\n'
+        "horizon = 1000000\n[columns]\nx = { range = [0, 1] }\n"
+    )
+    contract.write_text(text)
+    told = CliRunner().invoke(app, ["check", str(contract), "--workers", "2"])
+    assert told.exit_code == 0
+    assert "release = 8192" in " ".join(told.output.split())
+    decides = text.replace("classes = [0, 1]", "range = [0, 1]").replace('loss = "hinge"\n', "")
+    contract.write_text(decides + '[events]\nwait = "1 day"\n[bandit]\nactions = ["a", "b"]\n')
+    told = CliRunner().invoke(app, ["check", str(contract), "--workers", "2"])
+    assert "which has no workers" in str(told.exception)

@@ -47,6 +47,7 @@ _HOME = {
     "Learner": "core.protocols",
     "Ledger": "accounting.ledger",
     "Linear": "problem.losses",
+    "LinearBandit": "learners.linear_bandit",
     "Logistic": "problem.losses",
     "Mechanism": "core.protocols",
     "MultiHinge": "problem.multiclass",
@@ -86,6 +87,7 @@ _HOME = {
     "experts": "learners.ewoo",
     "geometric": "core.schedule",
     "grid": "problem.nets",
+    "linear_bandit": "algorithms.recipes",
     "output_perturbation": "algorithms.recipes",
     "pftrl": "algorithms.recipes",
     "pgiga": "algorithms.recipes",
@@ -97,7 +99,7 @@ _HOME = {
 }
 
 # Public modules, used by their name: `taciturn.plan.recommend`.
-_MODULES = ("audit", "averages", "checks", "datasets", "drift", "memories", "plan", "regret")
+_MODULES = ("audit", "averages", "bandits", "checks", "datasets", "drift", "memories", "plan", "regret")
 
 __all__ = list(_HOME)
 

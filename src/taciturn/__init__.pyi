@@ -1,5 +1,6 @@
 from taciturn import audit as audit
 from taciturn import averages as averages
+from taciturn import bandits as bandits
 from taciturn import checks as checks
 from taciturn import datasets as datasets
 from taciturn import drift as drift
@@ -15,6 +16,7 @@ from taciturn.accounting.unit import User as User
 from taciturn.algorithms.objective_perturbation import ObjectivePerturbation as ObjectivePerturbation
 from taciturn.algorithms.recipes import class_sums as class_sums
 from taciturn.algorithms.recipes import ewoo as ewoo
+from taciturn.algorithms.recipes import linear_bandit as linear_bandit
 from taciturn.algorithms.recipes import output_perturbation as output_perturbation
 from taciturn.algorithms.recipes import pftrl as pftrl
 from taciturn.algorithms.recipes import pgiga as pgiga
@@ -52,6 +54,7 @@ from taciturn.learners.giga import GIGA as GIGA
 from taciturn.learners.igd import IGD as IGD
 from taciturn.learners.igd import FadingIGD as FadingIGD
 from taciturn.learners.igd import SteadyIGD as SteadyIGD
+from taciturn.learners.linear_bandit import LinearBandit as LinearBandit
 from taciturn.learners.qftl import QFTL as QFTL
 from taciturn.learners.tick_sums import TickSums as TickSums
 from taciturn.mechanisms.anytime import Anytime as Anytime
@@ -123,6 +126,7 @@ __all__ = [
     "Learner",
     "Ledger",
     "Linear",
+    "LinearBandit",
     "Logistic",
     "Mechanism",
     "MultiHinge",
@@ -161,6 +165,7 @@ __all__ = [
     "experts",
     "geometric",
     "grid",
+    "linear_bandit",
     "output_perturbation",
     "pftrl",
     "pgiga",

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -99,14 +101,10 @@ def late_average(
     >>> late_average(Releases(np.array([2, 4]), 1, points, points, two, False), power=0.0)
     array([6.])
     """
-    from taciturn.compiled.averages import late_mean
-
-    running = np.zeros(releases.points.shape[1]) if mean is None else np.array(mean, dtype=np.float64)
-    since = integer("since", since, least=0)
-    power = not_negative("power", power)
-    most = math.inf if window is None else float(integer("window", window))
-    late_mean(running, since, releases.rounds, releases.points, power + 1.0, most)
-    return running
+    means = late_averages(releases, mean, since, power, window)
+    if not len(means):
+        return np.zeros(means.shape[1]) if mean is None else np.array(mean, dtype=np.float64)
+    return np.array(means[-1])
 
 
 def late_averages(
@@ -120,18 +118,33 @@ def late_averages(
     >>> late_averages(Releases(np.array([2, 4]), 1, points, points, two, False), power=0.0).ravel()
     array([4., 6.])
     """
-    from taciturn.compiled.averages import late_mean
-
     since = integer("since", since, least=0)
     power = not_negative("power", power)
-    most = math.inf if window is None else float(integer("window", window))
+    return late_averages_of(releases, mean, since, power, None if window is None else integer("window", window))
+
+
+def late_averages_of(
+    releases: Releases, mean: Array | None, since: int, power: float = 3.0, window: int | None = None
+) -> Array:
+    """The same for settings that are known to be valid: a stream may have a release after every example.
+
+    >>> from taciturn import Releases
+    >>> points = np.array([[4.0], [8.0]])
+    >>> late_averages_of(Releases(np.array([2, 4]), 1, points, points, np.ones(2), False), None, 0, power=0.0).ravel()
+    array([4., 6.])
+    """
     means = np.empty_like(releases.points)
-    running = np.zeros(means.shape[1]) if mean is None else np.array(mean, dtype=np.float64)
-    for i, rounds in enumerate(releases.rounds):
-        late_mean(running, since, releases.rounds[i : i + 1], releases.points[i : i + 1], power + 1.0, most)
-        means[i] = running
-        since = int(rounds)
+    before = np.zeros(means.shape[1]) if mean is None else np.asarray(mean, dtype=np.float64)
+    most = math.inf if window is None else float(window)
+    _late_means()(before, since, releases.rounds, releases.points, power + 1.0, most, means)
     return means
+
+
+@cache
+def _late_means() -> Any:
+    from taciturn.compiled.averages import late_means
+
+    return late_means
 
 
 def _means(releases: Sequence[Release], share: float, first: Array | None, until: int | None) -> Array:

@@ -35,6 +35,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -176,6 +177,12 @@ def _window(private: Private) -> int | None:
     return private.mechanism.forget if isinstance(private.mechanism, DecayedBLT) else None
 
 
+def _last_and_due(reference: Array, window: int | None) -> tuple[int, int]:
+    """The round of the reference, 0 if there is none, and the round from which on a release is compared with it."""
+    last = int(reference[1]) if len(reference) else 0
+    return last, last + window if window is not None else max(2 * last, 1)
+
+
 def _rate(rate: float) -> float:
     return number("rate", rate, lambda each: 0.0 < each < 1.0, "lie between 0 and 1", "State rate=1e-4.")
 
@@ -291,15 +298,22 @@ class DriftWatch:
         assert self.found is not None
         return _drift(self.private, self.found, self.rate)
 
+    @cached_property
+    def _due(self) -> int:
+        """The round from which on a release is compared."""
+        assert self.reference is not None
+        return _last_and_due(self.reference, _window(self.private))[1]
+
     def after(self, releases: Releases) -> DriftWatch:
         """The watch after the next releases."""
         assert self.reference is not None
         assert self.found is not None
+        if not len(releases) or releases.rounds.item(-1) < self._due:  # as most are, if there are many
+            return self
         window, reference, found = _window(self.private), self.reference, []
         i = 0
         while i < len(releases):
-            last = int(reference[1]) if len(reference) else 0
-            due = last + window if window is not None else max(2 * last, 1)
+            last, due = _last_and_due(reference, window)
             i += int(np.searchsorted(releases.rounds[i:], due))
             if i == len(releases):
                 break
@@ -309,7 +323,5 @@ class DriftWatch:
                 found.append(_compared(self.private, before, now, self.rate))
             reference = np.concatenate([[float(now.k), float(now.t), now.noise_sd], now.noisy])
             i += 1
-        if reference is self.reference:
-            return self
         added = np.concatenate([self.found, np.array(found).reshape(len(found), 4)])[-_MOST:]
         return replace(self, reference=reference, found=added)

@@ -73,6 +73,11 @@ instance, so that the largest value has an angle of .48 (`found_scales`). They g
 rule is narrow since random features can be worse than none, where most columns are indicators, which they smooth, or
 where there are few rows.
 
+**Workers.** Several processes or machines add up rows of sums (`taciturn.engines`). PQFTL and class sums do not depend
+on blocks, and lose nothing. FTRL takes the gradients of a block at the point released before it, so that a block is one
+job: of 4,096 rows for each worker, and not `sqrt(horizon)/3` in all. Points then move less often, which costs accuracy;
+with fewer than 100 blocks in a stream it is rejected. Iterates and objective perturbation cannot be added up.
+
 **Ridge and radius** are the problem's: a radius is a statement about the world, and sums need no ridge, since they are
 regularised by as much as their noise pulls.
 
@@ -104,6 +109,7 @@ from html import escape
 from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from taciturn._util.html import card, facts
 from taciturn.accounting.gdp import Privacy
@@ -129,11 +135,13 @@ from taciturn.errors import (
 )
 from taciturn.learners.class_sums import ClassSums
 from taciturn.learners.ftrl import FTRL
+from taciturn.learners.linear_bandit import LinearBandit
 from taciturn.learners.qftl import QFTL
 from taciturn.learners.second_moment import SecondMoment
 from taciturn.mechanisms.anytime import Anytime
 from taciturn.mechanisms.blt import BLT
 from taciturn.mechanisms.decayed_blt import DecayedBLT
+from taciturn.mechanisms.lattice import OnLattice
 from taciturn.mechanisms.prefix_sum import PrefixSum
 from taciturn.mechanisms.sqrt import SquareRoot
 from taciturn.mechanisms.tree import BinaryTree
@@ -181,6 +189,11 @@ _SETTLED = 10**9  # a release by which the noise of sums that forget is what it 
 _ROOM = 2  # windows in a stream that forgets by rule, at least
 _SPREAD = 50.0  # features of a class that matter to class sums
 _LARGE_DELTA = 1e-3  # more than this is warned about, whatever the number of rows
+_MOVES = 100  # of FTRL's point in a stream, at least
+JOB = 4096
+"""Rows of which a worker's job is a multiple, if points depend on blocks."""
+LEAST_ROWS = 256
+"""Rows between two releases from which on workers are of use."""
 _PLANNED = 100_000  # rounds to plan for where there is no horizon
 
 
@@ -211,7 +224,7 @@ class Plan:
     ('pftrl', 953, 105)
     """
 
-    method: Method
+    method: Method | Literal["linear-bandit"]
     private: Private | ObjectivePerturbation
     why: str
     averages: bool = False
@@ -305,8 +318,15 @@ class Plan:
     def burn_in(self) -> int | None:
         """The first released round from which on points are more than noise; None if there is none."""
         k = self._certain
-        while k > 1 and self._learns(k - 1):
-            k -= 1
+        several = 1  # releases that are looked at in one call, twice as many each time
+        while k > 1:
+            first = max(1, k - several)
+            noise = np.flatnonzero(~self._learn(first, k - first))
+            if len(noise):
+                k = first + int(noise[-1]) + 1
+                break
+            k = first
+            several *= 2
         return self._round(k) if k <= self.releases else None
 
     @property
@@ -528,8 +548,21 @@ class Plan:
         private = self.private
         if self._of_sums or isinstance(private, ObjectivePerturbation):
             return share * self._signal(k, t) >= _SOME
-        length = self.noise_sd(k) * math.sqrt(private.problem.size)
-        return length <= share * min(private.problem.radius, private.learner.certificate.magnitude)
+        return bool(self.noise_sd(k) <= share * self._longest_noise)
+
+    def _learn(self, first: int, count: int) -> NDArray[np.bool_]:
+        """Whether each of `count` releases is more than noise, as `_learns` tells: for models in one call."""
+        calibrated = getattr(self.private, "calibrated", None)
+        if self._of_sums or not isinstance(calibrated, OnLattice):
+            return np.array([self._learns(k) for k in range(first, first + count)])
+        return np.asarray(calibrated.levels_of(first, count)[0] <= self._longest_noise)
+
+    @property
+    def _longest_noise(self) -> float:
+        """The largest standard deviation of noise on a model that the model still outweighs."""
+        private = self.private
+        assert isinstance(private, Private)
+        return min(private.problem.radius, private.learner.certificate.magnitude) / math.sqrt(private.problem.size)
 
     @property
     def _of_sums(self) -> bool:
@@ -554,6 +587,8 @@ def _signal_of(learner: Learner, t: float, noise_sd: float) -> float:
     problem = learner.problem
     if isinstance(learner, ClassSums):
         return t * problem.norm_bound / (_SPREAD * learner.classes * noise_sd)
+    if isinstance(learner, LinearBandit):
+        return t * learner.weight * problem.norm_bound / (noise_sd * problem.width * learner.arms)
     longest = problem.lipschitz
     if isinstance(learner, QFTL):
         longest = learner.w * learner.label_bound * problem.norm_bound  # the gradient at 0
@@ -588,6 +623,7 @@ def recommend(
     precondition: bool = False,
     found_scales: bool = False,
     forget: Forget | None = None,
+    workers: int | None = None,
     **settings: Any,
 ) -> Plan:
     """Method, mechanism, schedule and model by the rules of this module, unless given; settings go to `Private`.
@@ -596,7 +632,8 @@ def recommend(
     `horizon` examples is wanted. With `ranges="private"`, `label_range="private"` and `precondition`, stages find what
     is not stated; the problem's bounds are then those of standardised features and labels. `ranges` may list the
     columns whose ranges are found. With `found_scales`, the scales of random features of all columns, which are equal,
-    follow from what is found. With `forget`, a window in examples, several of them, or "auto", the model forgets.
+    follow from what is found. With `forget`, a window in examples, several of them, or "auto", the model forgets. With
+    `workers`, processes or machines that add up rows, only what they can learn is chosen, in blocks that suit them.
 
     >>> from taciturn import L2Ball, Privacy, Problem, Squared
     >>> problem = Problem(Squared(), L2Ball(1.0), dimension=5, label_bound=1.0)
@@ -623,9 +660,15 @@ def recommend(
         rest = None if horizon is None else horizon - taken
         found = problem if ranges is None else with_standardised(problem, _neutral(problem, ranges))
         asked: dict[str, Any] = {"method": method, "schedule": schedule, "unit": unit, "once": once, "forget": forget}
-        plan = recommend(found, privacy, rest, **asked, **settings)
+        plan = recommend(found, privacy, rest, **asked, workers=workers, **settings)
+        if workers is not None and stages and plan.method == "pftrl":
+            raise InvalidInput(
+                "workers learn private FTRL in blocks of equal length from the first row on, and stages that find "
+                "ranges come before them. State ranges or bounds, use squared loss, or learn by one process."
+            )
         if stages and isinstance(forget, str) and plan.memories is not None:  # which need bounds that are stated
-            plan = recommend(found, privacy, rest, **asked | {"forget": plan.memories[0]}, **settings)
+            asked |= {"forget": plan.memories[0], "workers": workers}
+            plan = recommend(found, privacy, rest, **asked, **settings)
         if precondition and not any(isinstance(stage, Moments) for stage in stages):
             plan = replace(plan, why=f"{plan.why}; {_OFF}")
         return _after_stages(plan, stages, horizon) if stages else plan
@@ -634,6 +677,12 @@ def recommend(
     else:
         one_of("method", method, get_args(Method))
         why = "as requested"
+    if workers is not None and method not in _OF_SUMS:
+        what = "minimises over all rows at once" if method == "objective" else "steps from each example to the next"
+        raise Unprovable(
+            f"{method} {what}, so that workers cannot add up its rows. Learn squared loss, or another loss over a "
+            "bounded set, by sums; or leave workers out: one process learns a million rows a second."
+        )
     if forget is not None and (method not in _OF_SUMS or once):
         raise Unprovable(
             "forgetting is proven for streams of sums: PQFTL, private FTRL and class sums, over a bounded set. Leave "
@@ -649,6 +698,7 @@ def recommend(
         schedule = schedule or at([horizon])
     steady = method == "pftrl" and problem.ridge < 0.1 * (problem.smoothness - problem.ridge)
     memories = None
+    stated = schedule is not None
     if forget is not None:
         windows = _windows(forget, problem, privacy, horizon, method, steady)
         if not windows:
@@ -662,6 +712,9 @@ def recommend(
             why += f"; after {window:,} examples a row counts less by a factor of e"
         if windows:
             schedule = schedule or _within(windows[0], steady)
+    if workers is not None:
+        schedule, told = _for_workers(method, schedule, stated, horizon, integer("workers", workers))
+        why += told
     schedule = schedule or (_steady(horizon) if steady else geometric(1.1))
     if method in _OF_SUMS:
         recipe = _OF_SUMS[method]
@@ -982,6 +1035,41 @@ def _bounds(unit: Unit) -> dict[str, Any]:
         "apart": unit.apart,
         "period": unit.period,
     }
+
+
+def _for_workers(
+    method: Method, schedule: Schedule | None, stated: bool, horizon: int | None, workers: int
+) -> tuple[Schedule | None, str]:
+    """The schedule of a stream that workers add up, None for the usual one, and what they cost in accuracy."""
+    if method != "pftrl":
+        if isinstance(schedule, Every) and schedule.rounds < LEAST_ROWS:
+            if stated:
+                raise InvalidInput(
+                    f"a release every {schedule.rounds} rows leaves workers nothing to add up. Let it publish every "
+                    f"{LEAST_ROWS} rows or more, or leave workers out."
+                )
+            schedule = every(LEAST_ROWS)
+        return schedule, "; sums do not depend on who adds them up: workers cost no accuracy"
+    if not stated or schedule is None:
+        schedule = every(JOB * workers)
+    if not isinstance(schedule, Every) or schedule.rounds % JOB:
+        raise InvalidInput(
+            f"workers learn private FTRL in blocks of equal length, a multiple of {JOB:,} rows, and releases are by "
+            f"{schedule}. Let it publish every {JOB * workers:,} rows."
+        )
+    rounds = schedule.rounds
+    rows = _PLANNED if horizon is None else horizon
+    if horizon is not None and horizon < _MOVES * rounds:
+        raise InvalidInput(
+            f"private FTRL by workers would move its point {horizon // rounds:,} times in {horizon:,} rows, once in a "
+            f"block of {rounds:,}, and learn next to nothing. Learn squared loss, whose sums do not depend on blocks; "
+            "or leave workers out."
+        )
+    return schedule, (
+        f"; a block of {rounds:,} rows is one job of {workers} workers at the point released last, so that points move "
+        f"{rows // rounds:,} times in {rows:,} rows and not {rows // _steady(horizon).rounds:,} times, which costs "
+        "accuracy (docs/engines.md has how much), while squared loss loses nothing by workers"
+    )
 
 
 def _steady(horizon: int | None) -> Every:

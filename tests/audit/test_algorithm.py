@@ -46,7 +46,9 @@ def run(*arguments):
 def test_exact_noise_holds(algorithm):
     """In every game: each place, all relations, an adversary; and the claim is reached, to what 300 trials know."""
     report = audit(algorithm, BUDGET, rounds=12, trials=300)
-    relations = ("replace", "zero-out") if algorithm in ("private_sum", "ewoo") else ("replace", "zero-out", "label")
+    relations = (
+        ("replace", "zero-out") if algorithm in ("private_sum", "linucb", "ewoo") else ("replace", "zero-out", "label")
+    )
     assert report.verdict == "holds"
     assert {(game.neighbours, game.changed, game.adaptive) for game in report.games} == {
         ("replace", "first", True),

@@ -14,7 +14,7 @@ from taciturn._util import jit
 
 ORDER = ("_dot", "lattice", "losses", "sets", "tree", "blt", "averages", "clipping", "qftl", "igd", "igd_sparse")
 ORDER += ("multiclass", "igd_multiclass", "ewoo", "objective", "optimize", "ftl", "ftrl", "sqrt", "participation")
-ORDER += ("class_sums", "waves")
+ORDER += ("class_sums", "waves", "scaling", "linear_bandit", "choices", "linucb")
 """Every kernel, after those it imports."""
 
 UNCOMPILED = ("_simd", "codes", "passes")
@@ -23,7 +23,7 @@ UNCOMPILED = ("_simd", "codes", "passes")
 
 def python_kernels(monkeypatch: pytest.MonkeyPatch, module: str = "", old: str = "", new: str = "") -> None:
     """Replace compiled kernels by their Python source; in `module`, the only occurrence of `old` becomes `new`."""
-    for decorator in ("compiled", "inlined", "summing"):
+    for decorator in ("compiled", "strict", "inlined", "summing"):
         monkeypatch.setattr(jit, decorator, lambda function: function)
     for name in ORDER:
         source = Path(taciturn.compiled.__path__[0], f"{name}.py").read_text(encoding="utf-8")

@@ -48,6 +48,7 @@ from taciturn import (
     geometric,
     private_sum,
 )
+from taciturn.learners.linear_bandit import LinearBandit, bandit_problem
 from taciturn.mechanisms.blt import BLTCoder, RestartedCoder, fitted
 from taciturn.mechanisms.prefix_sum import LastingSums
 
@@ -162,6 +163,8 @@ def _entry() -> dict[str, Any]:
     made |= {"ftrl, curved softmax, box": FTRL(problem(Softmax(3), SETS["box"], ridge=0.1), curvature=4.0)}
     made["class sums"] = ClassSums(problem(Hinge(), WholeSpace()))
     made["class sums, several"] = ClassSums(problem(MultiHinge(3), L2Ball(0.4)))
+    made["linear bandit"] = LinearBandit(bandit_problem(DIMENSION, intercept=0.5), low=0.0, weight=0.5)
+    made["linear bandit, own models"] = LinearBandit(bandit_problem(DIMENSION, arms=2), arms=2)
     return made | {"ftrl, logistic, space": FTRL(problem(Logistic(), SETS["space"]), scale=0.4)}
 
 

@@ -54,6 +54,7 @@ LEARNERS = {
     "Averaged": ("mean of igd", "gaussian"),
     "FTL": ("ftl, squared, ball", "gaussian"),
     "QFTL": ("qftl, ball", "blt"),
+    "LinearBandit": ("linear bandit, own models", "blt"),
     "VectorSum": ("total", "tree"),
     "ClassSums": ("class sums", "blt"),
     "EWOO": ("ewoo, logistic", "exponential"),

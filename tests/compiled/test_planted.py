@@ -34,7 +34,9 @@ CURVED, CURVED_ROOT = ("ftrl, curved, ball", "blt", "every 7"), ("ftrl, curved, 
 CURVED_REST = ("ftrl, curved, ball", "anytime", "every 7, endless")
 CURVED_TREE = ("ftrl, curved softmax, box", "tree", "geometric")
 SPARSE_FTRL = ("ftrl, softmax, ball", "blt", "every 7", "compressed")
+ARMS = ("linear bandit, own models", "blt", "every 7")
 CASES = [
+    ARMS,
     IGD,
     ABSOLUTE,
     GIGA,
@@ -170,6 +172,12 @@ QUADRATIC = {
     "sums that go on": ("total[:] = 0.0", "pass", BLT),
     "factors that grow": ("np.trunc(", "np.rint(", RARE),
 }
+BANDIT = {
+    "rewards of the first arm": ("v, place = V[i], arms[i] * size", "v, place = V[i], 0 * size", ARMS),
+    "products without a row": ("place += d - a", "place += d - a - 1", ARMS),
+    "rewards that are lost": ("int(rewards[i] * v[b])", "0", ARMS),
+    "sums of arms that go on": ("total[:] = 0", "pass", ARMS),
+}
 LEADER = {
     "noise of one release for all": ("take(noise, k * size + j, left)", "take(noise, j, left)", FTRL),
     "encoded rows are rounded down": ("encoded * to_steps + 0.5", "encoded * to_steps", FTRL),
@@ -241,7 +249,7 @@ ROOT = {
 BY_MODULE = {"clipping": DOOR, "lattice": LATTICE, "blt": STRATEGIES, "tree": TREES, "igd": STEPS, "losses": LOSSES}
 BY_MODULE |= {"sets": SETS, "qftl": QUADRATIC, "ftrl": LEADER, "multiclass": SCORES, "igd_multiclass": CLASSES}
 BY_MODULE |= {"ewoo": WEIGHTS, "ftl": FOLLOW, "objective": OBJECTIVE, "optimize": MINIMISE, "sqrt": ROOT}
-BY_MODULE |= {"igd_sparse": COMPRESSED}
+BY_MODULE |= {"igd_sparse": COMPRESSED, "linear_bandit": BANDIT}
 FAULTS = {fault: (module, *change) for module, faults in BY_MODULE.items() for fault, change in faults.items()}
 
 

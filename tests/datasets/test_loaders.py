@@ -17,6 +17,7 @@ census = import_module("taciturn.datasets.adult")
 bikes = import_module("taciturn.datasets.bike")
 housing = import_module("taciturn.datasets.california_housing")
 forest = import_module("taciturn.datasets.covertype")
+shop = import_module("taciturn.datasets.open_bandit")
 departures = import_module("taciturn.datasets.flights")
 songs = import_module("taciturn.datasets.year_prediction")
 
@@ -26,6 +27,7 @@ LOADERS = {
     datasets.california_housing: housing,
     datasets.covertype: forest,
     datasets.flights: departures,
+    datasets.open_bandit: shop,
     datasets.year_prediction: songs,
 }
 DOWNLOADED = {load: module for load, module in LOADERS.items() if module is not departures}
@@ -35,12 +37,14 @@ PAGE = Path(__file__).parents[2] / "docs" / "datasets.md"
 def test_every_loader_is_here_and_on_the_page():
     """Its name, its address and its checksum stand in the documentation."""
     simulated = {"Stream", "ad_impressions", "customers", "linear_regression", "write_customers"}
-    assert {load.__name__ for load in LOADERS} == set(datasets.__all__) - simulated
+    beside = {"BanditLog", "open_bandit_items"}
+    assert {load.__name__ for load in LOADERS} == set(datasets.__all__) - simulated - beside
     page = PAGE.read_text(encoding="utf-8")
     assert [name for name in datasets.__all__ if f"`{name}" not in page] == []
     assert [module.URL for module in DOWNLOADED.values() if module.URL not in page] == []
     assert f"pip install {departures.PACKAGE}=={departures.VERSION}" in page
     sums = [forest.TEXT[1], forest.COMPACT[1], songs.TEXT[1], bikes.CHECKSUM, housing.CHECKSUM, departures.CHECKSUM]
+    sums += [checksum for _, checksum in (*shop.LOGS.values(), shop.ITEM_CONTEXT)]
     assert [checksum for checksum in sums if checksum not in page] == []
 
 

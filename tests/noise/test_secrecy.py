@@ -289,10 +289,12 @@ def test_a_compiled_pass_that_draws_after_the_data_is_caught(case, monkeypatch):
 def test_noise_after_the_data_is_caught(monkeypatch):
     """Planted: a mechanism that draws when it is shown a row."""
     one = replace(learner(), compiled=False)
-    calibrated, honest = one.calibrated, one.calibrated.noise
-    monkeypatch.setattr(
-        calibrated, "noise", lambda seed, k, count: (honest(seed, j, 1)[0] for j in range(k, k + count))
-    )
+    calibrated = one.calibrated
+
+    def drawn(k: int) -> np.ndarray:
+        return calibrated.draw(range(k, k + 1), releases.secret_bits())[0]
+
+    monkeypatch.setattr(calibrated, "noise", lambda seed, k, count: map(drawn, range(k, k + count)))
     events = watch(one, monkeypatch)
     noisy(one)
     assert too_late(events) >= ROUNDS - 1

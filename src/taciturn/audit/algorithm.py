@@ -126,7 +126,8 @@ def audit(
     Parameters
     ----------
     algorithm : str
-        `"pigd"`, `"pgiga"`, `"pocp-ftl"`, `"pqftl"`, `"pftrl"`, `"private_sum"`, `"class_sums"`, `"pol"` or `"ewoo"`.
+        `"pigd"`, `"pgiga"`, `"pocp-ftl"`, `"pqftl"`, `"pftrl"`, `"private_sum"`, `"class_sums"`, `"linucb"`,
+        `"pol"` or `"ewoo"`.
     privacy : Privacy
         The budget; with a calibration of the paper's, its own parameters.
     rounds, trials : int
@@ -158,8 +159,8 @@ def audit(
     announce = before_each or (lambda _: None)
     settings: Any = {"ridge": ridge, "calibration": calibration, "unit": unit}
     relations = get_args(Neighbours)
-    if algorithm in ("private_sum", "ewoo") or calibration != "exact":
-        relations = ("replace", "zero-out")  # examples without labels; and the paper has no constants for labels
+    if algorithm in ("private_sum", "linucb", "ewoo") or calibration != "exact":
+        relations = ("replace", "zero-out")  # no labels to protect by themselves; the paper has no constants for them
     privates = {n: tight_private(algorithm, privacy, rounds, neighbours=n, **settings) for n in relations}
     distinguishers: tuple[Callable[..., Finding], ...] = (
         (distinguish_selections, distinguish_adaptive_selections) if algorithm == "ewoo" else (distinguish,) * 2

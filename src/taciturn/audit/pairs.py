@@ -3,9 +3,9 @@
 **Tight problems.** The tight problem of each algorithm is a pair of streams at the certified distance. It has linear
 losses with opposite slopes, on a line and without an active constraint, for algorithms that release iterates; opposite
 vectors for sums, and one vector in two classes for class sums; for PQFTL the pair of
-`taciturn.accounting.errata.quadratic_pair`; two experts for EWOO. The example that differs is the first for all but the
-printed GIGA, which forgets early ones. Under zero-out its neighbour is a row of zeros, and under "label" the same row
-with the opposite label.
+`taciturn.accounting.errata.quadratic_pair`, and for a bandit, with models of two arms, the same pair in one arm; two
+experts for EWOO. The example that differs is the first for all but the printed GIGA, which forgets early ones. Under
+zero-out its neighbour is a row of zeros, and under "label" the same row with the opposite label.
 
 **Users.** If the unit of privacy is a user, the two streams differ in all rows of one, each of them moved by the full
 distance in the same direction. For prefix sums the pattern that `taciturn.mechanisms.strategy.toeplitz_sensitivity`
@@ -30,7 +30,18 @@ from taciturn._util.arrays import Array, Integers
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.guarantee import Relation
 from taciturn.accounting.unit import EXAMPLE, Unit, User
-from taciturn.algorithms.recipes import class_sums, ewoo, pftrl, pgiga, pigd, pocp, pol, pqftl, private_sum
+from taciturn.algorithms.recipes import (
+    class_sums,
+    ewoo,
+    linear_bandit,
+    pftrl,
+    pgiga,
+    pigd,
+    pocp,
+    pol,
+    pqftl,
+    private_sum,
+)
 from taciturn.checks.streams import generator
 from taciturn.core.loop import without_influence
 from taciturn.core.participation import admit, canonical, new_records, periods_of
@@ -40,6 +51,7 @@ from taciturn.core.schedule import every
 from taciturn.errors import InvalidInput, float_or_nan, one_of
 from taciturn.learners.ewoo import experts
 from taciturn.learners.ftl import FTL
+from taciturn.learners.linear_bandit import LinearBandit
 from taciturn.learners.qftl import QFTL
 from taciturn.mechanisms.tree import BinaryTree
 from taciturn.problem.losses import Hinge, Linear, Squared
@@ -261,7 +273,7 @@ def _periods(private: Private, rows: int) -> Integers:
     return periods_of(private.unit, np.arange(1, rows + 1), None)
 
 
-Algorithm = Literal["pigd", "pgiga", "pocp-ftl", "pqftl", "pftrl", "private_sum", "class_sums", "pol", "ewoo"]
+Algorithm = Literal["pigd", "pgiga", "pocp-ftl", "pqftl", "pftrl", "private_sum", "class_sums", "linucb", "pol", "ewoo"]
 Place = Literal["first", "middle", "last", "random"]
 PLACES: tuple[Place, ...] = ("first", "middle", "last")
 """Places of the example that differs; a user's rows may also be any."""
@@ -285,7 +297,7 @@ def tight_private(
     l2/tail, 20/(t+1)
     """
     one_of("algorithm", algorithm, get_args(Algorithm))
-    if calibration != "exact" and algorithm in ("pftrl", "class_sums", "ewoo"):
+    if calibration != "exact" and algorithm in ("pftrl", "class_sums", "linucb", "ewoo"):
         raise InvalidInput(f"the paper states no constants for {algorithm}. Use calibration='exact'.")
     paper: dict[str, Any] = {"calibration": calibration, "allow_broken": True, "unit": unit}
     schedule: dict[str, Any] = {"schedule": every(rounds_of_a_release(unit))}
@@ -306,6 +318,9 @@ def tight_private(
         "pftrl": lambda: pftrl(ball, privacy, rounds, unit=unit, **schedule),
         "private_sum": lambda: private_sum(1, 1.0, privacy, rounds, neighbours=relation, **sums),
         "class_sums": lambda: class_sums(counts, privacy, rounds, unit=unit, **schedule),
+        "linucb": lambda: linear_bandit(
+            2, privacy, rounds, arms=2, neighbours=relation, on_bad="raise", unit=unit, **schedule
+        ),
         "ewoo": lambda: ewoo(experts(2, neighbours=relation), privacy, rounds, unit=unit, **schedule),
     }
     return make[algorithm]()
@@ -413,6 +428,9 @@ def adaptive_adversary(private: Private) -> Adversary:
 
     def chosen(point: Array, t: int) -> Example:
         against = float(np.sign(point[0])) or 1.0
+        if isinstance(learner, LinearBandit):  # a visitor who is shown the arm of the larger weight
+            arm = int(point[-1] > point[len(point) // 2 - 1])
+            return np.array([math.cos(point[-1]), math.sin(point[-1])]), float(learner.labels([-against], [arm])[0])
         if isinstance(learner, QFTL):
             return np.array([math.cos(point[0]), math.sin(point[0])]), -against
         if learner.certificate.metric == "range":
@@ -429,7 +447,7 @@ def _worst(private: Private) -> tuple[Example, Example]:
     learner = getattr(private.learner, "learner", private.learner)  # under "add-remove", whose sums they are
     if private.learner.certificate.metric == "range":
         return (np.array([0.0, 1.0]), 0.0), (np.array([1.0, 0.0]), 0.0)
-    if isinstance(learner, QFTL):
+    if isinstance(learner, QFTL | LinearBandit):
         assert learner.weight is not None
         c = min(1.0, learner.weight**2 / 2.0)
         return (np.array([1.0, 0.0]), 1.0), (np.array([c, math.sqrt(1.0 - c * c)]), -1.0)

@@ -42,6 +42,7 @@ from taciturn.accounting.unit import User
 from taciturn.audit.pairs import Adversary, Pair, TickPair
 from taciturn.core.loop import Pass, pass_for
 from taciturn.core.private import Private
+from taciturn.core.protocols import first_point
 from taciturn.core.release import Collected, Releases
 from taciturn.core.state import Standing, State
 from taciturn.mechanisms.strategy import matrices, sums_of
@@ -261,7 +262,7 @@ def whitening(private: Private) -> Callable[[Array], Array]:
 
 def initial_standing(private: Private) -> Standing:
     """The standing before any example; passes do not modify it, so one serves all trials."""
-    return Standing(0, 0, private.learner.start(), *private.calibrated.start(), private.problem.first_point)
+    return Standing(0, 0, private.learner.start(), *private.calibrated.start(), first_point(private.learner))
 
 
 def released(way: Pass, at: Standing, V: Array, y: Array, rounds: Integers, seed: int) -> tuple[Standing, Releases]:

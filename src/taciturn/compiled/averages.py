@@ -11,8 +11,8 @@ from taciturn._util.jit import compiled
 
 
 @compiled
-def late_mean(mean: Any, since: int, rounds: Any, points: Any, power: float, window: float) -> None:
-    """Updates the mean of the releases up to round `since` by these; changes `mean`.
+def late_means(mean: Any, since: int, rounds: Any, points: Any, power: float, window: float, means: Any) -> None:
+    """Writes the mean after each of these releases; `mean` is that of the releases before, up to round `since`.
 
     No more than `window` rounds count.
     """
@@ -20,5 +20,6 @@ def late_mean(mean: Any, since: int, rounds: Any, points: Any, power: float, win
         share = since / rounds[k] if rounds[k] <= window else max(1.0 - (rounds[k] - since) / window, 0.0)
         share = share**power
         for j in range(len(mean)):
-            mean[j] = share * mean[j] + (1.0 - share) * points[k, j]
+            before = mean[j] if k == 0 else means[k - 1, j]
+            means[k, j] = share * before + (1.0 - share) * points[k, j]
         since = rounds[k]

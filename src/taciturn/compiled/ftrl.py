@@ -19,6 +19,7 @@ from taciturn.compiled import tree
 from taciturn.compiled._dot import along, dots_at
 from taciturn.compiled._simd import LANES, add_up, between, floor, put, rint, take, zeros
 from taciturn.compiled.blt import remembered
+from taciturn.compiled.clipping import clip_one
 from taciturn.compiled.codes import MULTI_HINGE, ONE_HOT, SOFTMAX, Code, Leader
 from taciturn.compiled.losses import slope
 from taciturn.compiled.multiclass import multi_hinge, softmax, target
@@ -160,6 +161,73 @@ def gradients(learner: Leader, point: Any, total: Any, V: Any, y: Any) -> None:
     for i in range(len(y)):
         add_gradient(loss, steepest, most, lattice, point, V, i, y[i], scores, total)
     add_curvature(curvature, most, lattice, point, len(y), total)
+
+
+@inlined
+def _leader(numbers: Any) -> Leader:
+    """The leader: ten numbers after the six of `clip_one`."""
+    loss = int(numbers[6]), numbers[7], numbers[8]
+    domain = int(numbers[9]), numbers[10], numbers[11]
+    return loss, domain, numbers[12], numbers[13], numbers[14], numbers[15]
+
+
+@inlined
+def _one_dense(V: Any) -> Any:
+    """Dense rows as the other functions take them."""
+    return V, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
+
+
+@compiled
+def clip_and_add(numbers: Any, point: Any, total: Any, X: Any, y: Any) -> bool:
+    """`clip` and `gradients` for one example, without a release; changes `total`. False for a row that is rejected."""
+    V = np.empty((1, int(numbers[16])))
+    labels, rejected = clip_one(numbers, X, y, V)
+    if rejected:
+        return False
+    gradients(_leader(numbers), point, total, _one_dense(V), labels)
+    return True
+
+
+@compiled
+def clip_and_release(
+    numbers: Any,
+    point: Any,
+    total: Any,
+    X: Any,
+    y: Any,
+    rounds: Any,
+    stride: float,
+    noisy: Any,
+    points: Any,
+    noise: Any,
+    step: float,
+    largest: float,
+    strategy: Any,
+    encoder: Any,
+    decoder: Any,
+    running: Any,
+) -> bool:
+    """`clip` and `through_blt` for one example and the release after it. False for a row that is rejected.
+
+    `strategy` has decays and weights as rows, in the order of `BLTCoder.arrays`; `encoder` and `decoder` are buffers.
+    """
+    V = np.empty((1, int(numbers[16])))
+    labels, rejected = clip_one(numbers, X, y, V)
+    if rejected:
+        return False
+    sides = (strategy[0], strategy[2], encoder), (strategy[1], strategy[3], decoder)
+    places = rounds, _alone(stride), noisy, points, noise, _alone(step), _alone(largest), *sides, running
+    outside = 1.0, 1.0, np.empty(0), np.empty(0)
+    t = rounds[0] - 1
+    return through_blt(_leader(numbers), point, total, t, _one_dense(V), labels, *places, *outside) == len(rounds)
+
+
+@inlined
+def _alone(number: float) -> Any:
+    """An array of one number."""
+    made = np.empty(1)
+    made[0] = number
+    return made
 
 
 @inlined

@@ -13,6 +13,7 @@ import numpy as np
 
 from taciturn._util.jit import compiled, inlined
 from taciturn.compiled._dot import after_step, after_step_in_box, along, dots, padded, shrink_and_move
+from taciturn.compiled.clipping import clip_one
 from taciturn.compiled.codes import BALL, FADING, GRADIENT, IMPLICIT, PRINTED, WHOLE_SPACE, Code
 from taciturn.compiled.lattice import add_noise
 from taciturn.compiled.losses import prox, slope
@@ -95,6 +96,41 @@ def releases(
     for j in range(len(x)):
         x[j] = z[j]
     return _release_if_due(domain, z, outputs, done, due)
+
+
+@inlined
+def _problem(numbers: Any) -> tuple[Code, Code, Code, float]:
+    """Kind of step, loss, set and largest slope: ten numbers after the six of `clip_one`."""
+    how = int(numbers[6]), numbers[7], numbers[8]
+    loss = int(numbers[9]), numbers[10], numbers[11]
+    domain = int(numbers[12]), numbers[13], numbers[14]
+    return how, loss, domain, numbers[15]
+
+
+@compiled
+def clip_and_step(numbers: Any, centre: Any, x: Any, t: int, X: Any, y: Any) -> bool:
+    """`clip` and `iterates` for one example, without a release; changes `x`. False for a row that is rejected."""
+    V = np.empty((1, len(x)))
+    labels, rejected = clip_one(numbers, X, y, V)
+    if rejected:
+        return False
+    how, loss, domain, steepest = _problem(numbers)
+    iterates(how, loss, domain, steepest, centre, x, t, V, labels, np.empty(0, dtype=np.int64), np.empty(0), 0)
+    return True
+
+
+@compiled
+def clip_and_release(
+    numbers: Any, centre: Any, x: Any, X: Any, y: Any, rounds: Any, steps: Any, noise: Any, noisy: Any, points: Any
+) -> bool:
+    """`clip` and `releases` for one example and the release after it; changes `x`. False for a row that is rejected."""
+    V = np.empty((1, len(x)))
+    labels, rejected = clip_one(numbers, X, y, V)
+    if rejected:
+        return False
+    how, loss, domain, steepest = _problem(numbers)
+    outputs = steps, numbers[16], noise, noisy, points
+    return releases(how, loss, domain, steepest, centre, x, rounds[0] - 1, V, labels, rounds, *outputs) == len(rounds)
 
 
 @compiled

@@ -27,7 +27,7 @@ from taciturn.compiled.codes import Code, Leader, loss_code, set_code, slope_cod
 from taciturn.core.loop import Pass
 from taciturn.core.loop import statistics as statistics_by_definition
 from taciturn.core.protocols import Calibrated, Learner, examples_of
-from taciturn.core.release import Collected
+from taciturn.core.release import Collected, Releases, no_releases
 from taciturn.core.state import Standing
 from taciturn.learners.averaged import Averaged
 from taciturn.learners.class_sums import CLEAR, ClassSums
@@ -37,6 +37,7 @@ from taciturn.learners.ftl import FTL
 from taciturn.learners.ftrl import FTRL
 from taciturn.learners.giga import GIGA
 from taciturn.learners.igd import IGD, FadingIGD
+from taciturn.learners.linear_bandit import LinearBandit
 from taciturn.learners.qftl import QFTL
 from taciturn.learners.tick_sums import TickSums
 from taciturn.learners.vector_sum import VectorSum
@@ -242,7 +243,7 @@ class Clip:
         Z = self.problem.mapped(X)  # bad rows are NaN, which the loop finds
         if not (Z.dtype == np.float64 and Z.flags.c_contiguous and Z.flags.aligned):
             Z = np.require(Z, np.float32 if Z.dtype == np.float32 else np.float64, ["C", "A"])  # as the loop reads it
-        labels, bad = clipping.clip(Z, y, *self._bounds, V)
+        labels, bad = clipping.clip(Z, y, *self.bounds, V)
         if bad >= 0 and self.problem.on_bad == "raise":
             self.problem.reject_row(bad, X, y, first)
         return V, labels
@@ -257,7 +258,7 @@ class Clip:
         self._check_shape(X.shape, len(y))
         assert self.problem.features is None
         width = self.problem.width
-        starts, columns, entries, labels, bad = clipping.clip_compressed(*X.numbers(), width, y, *self._bounds)
+        starts, columns, entries, labels, bad = clipping.clip_compressed(*X.numbers(), width, y, *self.bounds)
         if bad >= 0 and self.problem.on_bad == "raise":
             one = slice(bad, bad + 1)
             self.problem.reject_row(0, X[one].dense(), y[one], first + bad)
@@ -267,8 +268,13 @@ class Clip:
         if shape != (rows, self.problem.dimension):
             self.problem.check_shape(shape, rows)
 
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """The bounds, and 1 if a bad row is rejected, 0 if it is learnt without influence: for `clipping.clip_one`."""
+        return *self.bounds, float(self.problem.on_bad == "raise")
+
     @cached_property
-    def _bounds(self) -> tuple[float, float, int, float, float]:
+    def bounds(self) -> tuple[float, float, int, float, float]:
         """The longest features, the intercept, the kind of labels, their bound or the number of classes.
 
         And the label of a row whose own is bad; NaN if such a row has no influence.
@@ -444,6 +450,49 @@ class IteratePass:
         shown.written(written)
         return Standing(t + len(y), k + count, {"x": x}, secret, public, points[-1].copy())
 
+    def one_row(self, clip: Clip) -> OneIterate:
+        """The same for a block of one example."""
+        return OneIterate(self.steps, self.calibrated, clip)
+
+
+@dataclass(frozen=True, eq=False)
+class OneIterate:
+    """One example through an iterate learner: clipping, a step, noise and a projection. Slow twin: `IteratePass`."""
+
+    steps: Steps
+    calibrated: OnLattice
+    clip: Clip
+
+    def __call__(
+        self, at: Standing, X: Array, y: Array, due: bool, seed: int | None
+    ) -> tuple[Standing, Releases] | None:
+        t, k, exact, secret, public, point = at
+        x = exact["x"].copy()
+        row = X if X.flags.carray else np.array(X, order="C")  # as compiled code knows it
+        clip_and_step, clip_and_release, numbers, centre = self._compiled
+        if not due:
+            if not clip_and_step(numbers, centre, x, t, row, y):
+                return None
+            return Standing(t + 1, k, {"x": x}, secret, public, point), no_releases(k + 1, seed is not None)
+        noise = self.calibrated.noise(seed, k + 1, 1)
+        noise_sd, step = self.calibrated.levels_of(k + 1, 1)
+        noisy, points = np.empty((1, len(x))), np.empty((1, len(x)))
+        rounds = np.array([t + 1])
+        if not clip_and_release(numbers, centre, x, row, y, rounds, step, noise, noisy, points):
+            return None
+        releases = Releases(rounds, k + 1, noisy, points, noise_sd, seed is not None)
+        return Standing(t + 1, k + 1, {"x": x}, secret, public, points[0].copy()), releases
+
+    @cached_property
+    def _compiled(self) -> tuple[Any, Any, Array, Array]:
+        """The two compiled functions, and what is the same for all examples."""
+        from taciturn.compiled import igd
+
+        steps = self.steps
+        codes = *steps.kind, *steps.loss, *steps.domain
+        numbers = np.array([*self.clip.numbers, *codes, steps.steepest, self.calibrated.magnitude])
+        return igd.clip_and_step, igd.clip_and_release, numbers, steps.centre
+
 
 def project_batch(domain: ConvexSet, rows: Array) -> Array:
     """The nearest point of the set to each row."""
@@ -590,6 +639,38 @@ class Products:
 
 
 @dataclass(frozen=True, eq=False)
+class PlayedArms:
+    """Sums of products in the block of the played arm, in integers. Slow twin: `LinearBandit`."""
+
+    learner: LinearBandit
+
+    def __call__(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
+        """Those of QFTL for one model; for more, products that are added to the block of their arm."""
+        learner = self.learner
+        arms, rewards = learner.played(y)
+        if learner.arms == 1:
+            return self._shared(exact, t, X, rewards, rounds)
+        from taciturn.compiled import linear_bandit
+
+        total = exact["sum"].copy()
+        rows = np.empty((len(rounds), learner.statistic_size), dtype=np.int64)
+        for first in range(0, len(y), _MOST):  # an upper bound on memory for integers
+            part = slice(first, first + _MOST)
+            V, Y = learner.sums.factors(X[part], rewards[part])
+            done = int(np.searchsorted(rounds, t + first, side="right"))
+            linear_bandit.sums(total, V, Y[:, 0], arms[part], t + first, rounds[done:], rows[done:])
+        return {"sum": total}, learner.scaled(rows)
+
+    @cached_property
+    def _shared(self) -> Products:
+        return Products(self.learner.sums)
+
+    def decide(self, t: Any, noisy: Array, noise_sd: Array) -> Array:
+        """All models of all releases at once."""
+        return self.learner.decide_batch(noisy, np.broadcast_to(np.asarray(noise_sd), len(noisy)))
+
+
+@dataclass(frozen=True, eq=False)
 class VectorSums:
     """Differences of the sums of all vectors so far, which are exact. Slow twin: `VectorSum`."""
 
@@ -675,6 +756,7 @@ STATISTICS: dict[type, Callable[[Any], Statistics | None]] = {
     Averaged: Means.of,
     FTL: Leaders.of,
     QFTL: Products,
+    LinearBandit: PlayedArms,
     VectorSum: VectorSums,
     ClassSums: SumsByClass,
     EWOO: CandidateLosses.of,
@@ -1339,13 +1421,70 @@ class FTRLPass:
         shown.written(count)
         return at._replace(k=k + count, secret=secret, public=public)
 
+    def stride(self, k: int, due: int, sd: float) -> float:
+        """The same for release k, as a number."""
+        return float(self.learner.stride(float(examples_of(self.calibrated, k, due)), sd))
+
+    def one_row(self, clip: Clip) -> OneGradient | None:
+        """The same for a block of one example, through a BLT."""
+        return OneGradient(self, clip) if type(self.calibrated.coder) is BLTCoder else None
+
     def _strides(self, k: int, rounds: Integers, sd: Array) -> Array:
         """What the sums of the releases after the k-th are divided by; of one release by numbers, which is faster."""
         if len(rounds) == 1:
-            stands_for = examples_of(self.calibrated, k + 1, rounds[0])
-            return np.array([self.learner.stride(float(stands_for), float(sd[0]))])
+            return np.array([self.stride(k + 1, int(rounds[0]), float(sd[0]))])
         stand_for = examples_of(self.calibrated, np.arange(k + 1, k + len(rounds) + 1), rounds)
         return np.asarray(self.learner.stride(stand_for, sd))
+
+
+@dataclass(frozen=True, eq=False)
+class OneGradient:
+    """One example through private FTRL with a BLT: clipping, gradient, noisy sum, point. Slow twin: `FTRLPass`."""
+
+    way: FTRLPass
+    clip: Clip
+
+    def __call__(
+        self, at: Standing, X: Array, y: Array, due: bool, seed: int | None
+    ) -> tuple[Standing, Releases] | None:
+        t, k, exact, secret, public, point = at
+        total, point = exact["sum"].copy(), point.copy()
+        row = X if X.flags.carray else np.array(X, order="C")  # as compiled code knows it
+        clip_and_add, clip_and_release, numbers, strategy = self._compiled
+        if not due:
+            if not clip_and_add(numbers, point, total, row, y):
+                return None
+            return Standing(t + 1, k, {"sum": total}, secret, public, point), no_releases(k + 1, seed is not None)
+        calibrated = self.way.calibrated
+        noise = calibrated.noise_rows(seed, k + 1, 1)
+        step, largest = calibrated.step(k + 1), calibrated.largest_at(k + 1)
+        noise_sd = calibrated.sd * self._errors(k // _BLOCK)[k % _BLOCK :][:1]
+        stride = self.way.stride(k + 1, t + 1, noise_sd.item())
+        rounds = np.array([t + 1])
+        noisy, points = np.empty((1, len(total))), np.empty((1, len(point)))
+        encoder, decoder, running = secret["buffers"].copy(), public["buffers"].copy(), public["sum"].copy()
+        cut, sides = (noise, step, largest), (strategy, encoder, decoder, running)
+        if not clip_and_release(numbers, point, total, row, y, rounds, stride, noisy, points, *cut, *sides):
+            return None
+        releases = Releases(rounds, k + 1, noisy, points, noise_sd, seed is not None)
+        memories = {"buffers": encoder}, {"buffers": decoder, "sum": running}
+        return Standing(t + 1, k + 1, {"sum": total}, *memories, point), releases
+
+    @cached_property
+    def _errors(self) -> Callable[[int], Array]:
+        """Blocks of `blt_errors`; the last is cached here, as it takes longer to find it by its strategy."""
+        coder: Any = self.way.calibrated.coder
+        return lru_cache(maxsize=1)(partial(_errors_of_block, coder))
+
+    @cached_property
+    def _compiled(self) -> tuple[Any, Any, Array, Array]:
+        """The two compiled functions, and what is the same for all examples."""
+        from taciturn.compiled import ftrl
+
+        loss, domain, *rest = self.way.leader
+        coder: Any = self.way.calibrated.coder
+        numbers = np.array([*self.clip.numbers, *loss, *domain, *rest, self.clip.problem.width])
+        return ftrl.clip_and_add, ftrl.clip_and_release, numbers, fixed(np.array(coder.arrays))
 
 
 def leader_of(learner: FTRL) -> Leader | None:

@@ -75,7 +75,7 @@ class NamedFeatures:
         self._warned = False
         self._first = True
         self._all = itemgetter(*self.names) if self.dimension > 1 and not self._texts else None
-        self._format = f"{self.dimension}d"
+        self._pack = struct.Struct(f"{self.dimension}d").pack
 
     def row(self, x: Mapping[Any, Any]) -> Row:
         if self._first and isinstance(x, Mapping):
@@ -83,7 +83,7 @@ class NamedFeatures:
             self._warn_of_indicators(x)
         if self._all is not None and type(x) is dict:  # a defaultdict would add missing names
             try:
-                return array("d", struct.pack(self._format, *self._all(x)))  # faster than an array of a tuple
+                return array("d", self._pack(*self._all(x)))  # faster than an array of a tuple
             except (KeyError, TypeError, ValueError, OverflowError, struct.error):
                 pass
         return self._any_row(_dict(x))
@@ -143,6 +143,12 @@ class NamedFeatures:
 
     def meet(self, row: Row, weights: Array) -> tuple[Array, Array]:
         return np.frombuffer(row), weights
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_pack"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _pack=struct.Struct(f"{state['dimension']}d").pack)
 
     def describe_bad_feature(self, row: Row) -> str:
         bad = next(name for name, entry in zip(self.names, row, strict=True) if not math.isfinite(entry))
@@ -301,7 +307,7 @@ class ColumnFeatures:
 
 
 def _dense_block(rows: Sequence[Row], dimension: int) -> Array:
-    return np.frombuffer(b"".join(rows), dtype=np.float64).reshape(len(rows), dimension)
+    return np.frombuffer(bytearray().join(rows)).reshape(len(rows), dimension)  # writable, as compiled code knows it
 
 
 def _sparse_block(rows: Sequence[Row], dimension: int) -> Any:

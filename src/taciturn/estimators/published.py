@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
 
 from taciturn._util.arrays import Array, Arrays
-from taciturn.averages import late_averages
+from taciturn.averages import late_averages_of
 from taciturn.core.private import Private
-from taciturn.core.protocols import damaged
+from taciturn.core.protocols import damaged, first_point
 from taciturn.core.release import Releases
 from taciturn.drift import Drift, DriftWatch, comparable
 from taciturn.errors import StateConflict
@@ -58,13 +58,13 @@ class Published:
     @classmethod
     def start(cls, plan: Plan) -> Published:
         """Before the first release."""
-        model = plan.private.problem.first_point if plan.renewal is None else np.array(plan.renewal.point)
+        model = _first_model(plan) if plan.renewal is None else np.array(plan.renewal.point)
         return cls(plan, 0, model, *_parts(plan))
 
     @classmethod
     def resumed(cls, plan: Plan, k: int, arrays: Arrays) -> Published:
         """After k releases, from what `arrays` stored, validated."""
-        size = plan.private.problem.size
+        size = len(_first_model(plan))
         if "model" not in arrays:
             raise StateConflict("this state has no model besides it. Give one that was stored with its model.")
         if arrays["model"].shape != (size,) or arrays["model"].dtype != np.float64:
@@ -83,12 +83,13 @@ class Published:
             memories, models, _ = memories.after(releases)
         elif self.plan.averages:
             since = self.plan.private.timetable.due(self.k) if self.k else 0
-            models = late_averages(releases, self.model if self.k else None, since or 0, window=self.plan.window)
+            models = late_averages_of(releases, self.model if self.k else None, since or 0, window=self.plan.window)
         else:
             models = np.array(releases.points)
         watch = None if self.watch is None else self.watch.after(releases)
-        k = self.k + len(releases)
-        return replace(self, k=k, model=models[-1], memories=memories, watch=watch), models
+        new = object.__new__(Published)  # as `replace`, which takes longer: there may be a release after every example
+        new.__dict__.update(plan=self.plan, k=self.k + len(releases), model=models[-1], memories=memories, watch=watch)
+        return new, models
 
     @property
     def arrays(self) -> Arrays:
@@ -102,6 +103,12 @@ class Published:
     def drift(self) -> Drift | None:
         """How far released statistics moved from window to window, in units of their noise; None if not comparable."""
         return None if self.watch is None else self.watch.drift
+
+
+def _first_model(plan: Plan) -> Array:
+    """The data-free point: of the learner, or of the problem."""
+    private = plan.private
+    return first_point(private.learner) if isinstance(private, Private) else private.problem.first_point
 
 
 def _parts(plan: Plan) -> tuple[Memories | None, DriftWatch | None]:

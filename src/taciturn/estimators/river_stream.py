@@ -137,10 +137,11 @@ class Feed:
         stream = self.current()
         point = stream.model
         row = self.features.row(x)
-        if point is not self._scores.point:
-            self._scores = RowScores(stream.problem, point, self.features)
+        scores = self._scores
+        if point is not scores.point:
+            self._scores = scores = scores.at(stream.problem, point)
         try:
-            return self._scores(row)
+            return scores(row)
         except InvalidInput:
             raise InvalidInput(self._bad_row(row)) from None
 
@@ -164,8 +165,8 @@ class Feed:
     def current(self) -> Stream:
         """The stream, after a flush if a release is due; in a forked process, as the parent left it."""
         pending = self._pending
-        if len(pending.rows) >= pending.due and self.learns and not self._is_nested():
-            self.flush()
+        if len(pending.rows) >= pending.due and self.stream.learns and not self._is_nested():
+            self._exclusively(self._flush)
         return self.stream
 
     def dump(self, path: str | os.PathLike[str]) -> None:
@@ -194,7 +195,9 @@ class Feed:
         Then the frame of that call is below this one on the stack. A flag, or the owner of the lock, would not do: an
         interruption just before it is reset would leave it set, and the model would never learn again.
         """
-        frame = sys._getframe() if self._frame is not None else None
+        if self._frame is None:
+            return False
+        frame: FrameType | None = sys._getframe()
         while frame is not None and frame is not self._frame:
             frame = frame.f_back
         return frame is not None
@@ -210,8 +213,8 @@ class Feed:
     def _flush(self) -> None:
         if self._pending.since != self.stream.t:  # a call was interrupted after it had learnt
             self._drop_learnt()
-        if self._pending.rows:
-            rows, labels, users = zip(*self._pending.rows, strict=True)
+        if pending := self._pending.rows:
+            rows, labels, users = zip(*pending, strict=True)
             self._learn_block(self.features.block(rows), labels, users)
 
     def _learn_block(self, block: Any, labels: Any, users: Sequence[Any]) -> None:
@@ -303,28 +306,43 @@ class RowScores:
     0.4
     """
 
+    _constant: Any
+
     def __init__(self, problem: Problem, point: Array, features: Features) -> None:
-        self.point = point
         self._problem = problem
         self._features = features
         units = (problem.label_center, problem.label_scale)
         self._slow = problem.features is not None or units != (0.0, 1.0)
-        d = problem.mapped_dimension
-        self._longest = longest_row(problem.feature_bound, d)
+        self._dimension = problem.mapped_dimension
+        self._intercept = problem.intercept if problem.width > self._dimension else 0.0
+        self._longest = longest_row(problem.feature_bound, self._dimension)
         self._several = problem.outputs > 1
-        self._constant: Any
+        self._use(point)
+
+    def _use(self, point: Array) -> None:
+        self.point = point
         if self._several:
-            weights, self._constant = coefficients(problem, point)
+            weights, self._constant = coefficients(self._problem, point)
             self._weights = np.ascontiguousarray(weights)
         else:  # the same, in less time: a stream may have a new model after every example
-            self._weights = point[:d]
-            self._constant = problem.intercept * float(point[d]) if problem.width > d else 0.0
+            self._weights = point[: self._dimension]
+            self._constant = self._intercept * point.item(self._dimension) if self._intercept else 0.0
+
+    def at(self, problem: Problem, point: Array) -> RowScores:
+        """Scores at another point, in less time if the problem is the same; these stay as they are."""
+        if problem is not self._problem:
+            return type(self)(problem, point, self._features)
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._use(point)
+        return other
 
     def __call__(self, row: Row) -> Any:
         if self._slow:
             return self._scores_of(row)
         entries, weights = self._features.meet(row, self._weights)
-        length = math.hypot(*entries.tolist())
+        squared = float(np.vdot(entries, entries))  # which never warns of an overflow
+        length = math.sqrt(squared) if 1e-280 < squared < 1e280 else math.hypot(*entries.tolist())
         if not length < 1e280:  # near overflow, or a bad row
             return self._scores_of(row)
         if length > self._longest:

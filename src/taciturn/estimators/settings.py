@@ -164,8 +164,11 @@ class Settings:
             if value is not None and not (name in ("release", "period", "forget") and isinstance(value, str | tuple)):
                 object.__setattr__(self, name, integer(name, value, least=int(name not in ("classes", "seed"))))
 
-    def plan(self, dimension: int, horizon: int | None, batch: bool = False) -> Plan:
-        """The plan for `dimension` features and `horizon` examples; in a `batch` they come all at once."""
+    def plan(self, dimension: int, horizon: int | None, batch: bool = False, workers: int | None = None) -> Plan:
+        """The plan for `dimension` features and `horizon` examples; in a `batch` they come all at once.
+
+        With `workers`, it is one that these can learn.
+        """
         privacy = self._privacy
         method = None if self.method == "auto" else _METHODS[one_of("method", self.method, get_args(MethodName))]
         if self.loss == NAIVE_BAYES:
@@ -199,6 +202,7 @@ class Settings:
             precondition=self.precondition,
             found_scales=self.feature_bound == "private" and not isinstance(self.features, FeatureMap),
             forget=self.forget,
+            workers=workers,
         )
         if self.release == "last" and plan.releases > 1:
             raise Unprovable(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from taciturn.accounting.ledger import Ledger, LedgerLike, as_ledger
 from taciturn.accounting.renewal import Charge, Renewal
 from taciturn.core.accounted import Prepared
 from taciturn.core.block_sums import Admission, BlockSums
+from taciturn.core.hashed_rows import HashedRows, Map
 from taciturn.core.participation import Layers
 from taciturn.core.private import Private
 from taciturn.core.protocols import Learner
@@ -124,7 +125,7 @@ class Stream:
 
         `users` and `now` are those of `Private.run`, for a plan whose unit is a user.
         """
-        releases = self.learn_if(lambda: True, X, y, users, now)
+        releases = self._learn(lambda state: self.plan.private.prepare(state, X, y, users, now))
         assert releases is not None
         return releases
 
@@ -139,7 +140,7 @@ class Stream:
 
     def learn_sums(self, blocks: Iterable[BlockSums], admission: Admission | None = None) -> Releases:
         """Learn from sums in the place of rows, as `Private.run_sums` does, and return what they released."""
-        releases = self._learn(lambda state: self._of_sums.prepare_sums(state, blocks, admission), lambda: True)
+        releases = self._learn(lambda state: self._of_sums.prepare_sums(state, blocks, admission))
         assert releases is not None
         return releases
 
@@ -148,6 +149,21 @@ class Stream:
         self.must_learn()
         with self._lock:
             return self._of_sums.admit(self._live, users, now)
+
+    def admit_hashed(self, parts: Sequence[HashedRows], map: Map, now: datetime | None = None) -> Admission:
+        """The same by workers, as `Private.admit_hashed` decides: ids are hashed by `hash_rows`, under `user_key`."""
+        self.must_learn()
+        with self._lock:
+            return self._of_sums.admit_hashed(self._live, parts, map, now)
+
+    @property
+    def user_key(self) -> bytes:
+        """The key under which users' ids are hashed. Secret."""
+        with self._lock:
+            records = self._live.users
+        if records is None:
+            raise InvalidInput("the unit of privacy is an example: ids are not read.")
+        return records.key
 
     def next_learner(self) -> tuple[Learner, Array]:
         """The learner with which sums of the next rows are made, and the point released last."""
@@ -166,20 +182,20 @@ class Stream:
             )
         return private
 
-    def _learn(self, prepare: Callable[[State], Prepared], wanted: Callable[[], bool]) -> Releases | None:
+    def _learn(self, prepare: Callable[[State], Prepared], wanted: Callable[[], bool] | None = None) -> Releases | None:
         private = self.plan.private
         self.must_learn()  # before the lock, which a thread of the parent may hold in a forked process
         with self._lock:
             before = self._now
-            prepared = prepare(self._live)
-            if not wanted():
+            assert before.state is not None
+            prepared = prepare(before.state)
+            if wanted is not None and not wanted():
                 return None
             self._open()
             new, releases = prepared.state, prepared.releases
             published, models = before.published.after(releases)
             problem = private.problem_at(new)
-            at = _Snapshot(new, new.t, new.k, new.spent, published, problem, releases, models)
-            self._pending = at
+            self._pending = at = _Snapshot(new, new.t, new.k, new.spent, published, problem, releases, models)
             private.commit(prepared)
             self._at = at
         return releases
@@ -368,20 +384,22 @@ class Stream:
     @property
     def learns(self) -> bool:
         """Whether it can learn here: it is the original, in the process that opened it, or a simulation in any."""
-        return self._at.state is not None and self._process in (None, os.getpid())
+        process = self._process
+        return self._at.state is not None and (process is None or process == os.getpid())
 
     def must_learn(self) -> None:
         """Reject a copy, and a forked process."""
+        if self.learns:
+            return
         if self._at.state is None:
             raise StateConflict(
                 "this is a copy: it can predict, and the stream goes on where it was opened. Learn on there, or open a "
                 "second stream, which spends a second budget; to move a stream, dump() it and load it."
             )
-        if not self.learns:
-            raise StateConflict(
-                "this is a forked process: here the model can predict, and its stream goes on in the process that "
-                "opened it. Learn on there; or dump the stream there, and load it here."
-            )
+        raise StateConflict(
+            "this is a forked process: here the model can predict, and its stream goes on in the process that opened "
+            "it. Learn on there; or dump the stream there, and load it here."
+        )
 
     @property
     def _live(self) -> State:

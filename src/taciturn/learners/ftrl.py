@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -201,8 +201,9 @@ class FTRL:
         """
         p = self.problem
         length = length_from(self.center, p.radius if self.scale is None else self.scale)
+        root: Any = math.sqrt if isinstance(t, float) and isinstance(noise_sd, float) else np.sqrt  # the same, sooner
         if not self.bounded and p.ridge == 0.0:
             pull = p.lipschitz + 1.6 * math.sqrt(p.outputs) * noise_sd
-            return np.sqrt(t * (p.lipschitz * pull)) / length
+            return root(t * (p.lipschitz * pull)) / length
         pull = 2.0 * noise_sd * math.sqrt(p.size) / length
-        return pull if p.ridge > 0.0 else pull + p.lipschitz / length * np.sqrt(t)
+        return pull if p.ridge > 0.0 else pull + p.lipschitz / length * root(t)

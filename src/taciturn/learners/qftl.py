@@ -123,10 +123,15 @@ class QFTL:
         d = self.problem.width
         return d * (d + 1) // 2 + self.problem.size
 
+    @property
+    def moved(self) -> float:
+        """Delta, before rounding."""
+        return self._moved(self.w)
+
     @cached_property
     def certificate(self) -> Certificate:
         """Delta, and rounding."""
-        moved = self._moved(self.w)
+        moved = self.moved
         bound = partial(product_bound, moved, self._magnitude, self.statistic_size)
         papers = self._paper_noise if self.problem.outputs == 1 else None
         if self.problem.neighbours == "label":  # entries of the matrix are the same, and rounded in the same way

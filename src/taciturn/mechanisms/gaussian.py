@@ -25,7 +25,7 @@ import numpy as np
 
 from taciturn._util.arrays import Array, Arrays, Integers, fixed
 from taciturn.accounting import paper
-from taciturn.accounting.cost import FREE, Cost, total
+from taciturn.accounting.cost import FREE, Cost, sampled_gaussian, total
 from taciturn.accounting.gdp import Privacy
 from taciturn.core.protocols import TOO_DEAR, Calibrated, Calibration, Certificate, damaged, stored
 from taciturn.core.schedule import Timetable
@@ -173,13 +173,14 @@ class FiniteGaussian(OnLattice):
 
     def cost(self, k: int | None) -> Cost:
         """The costs of the first k releases, added up once and rounded up, and the sampler's."""
-        k = self._timetable.count if k is None else int(k)
+        count = self._timetable.count
+        k = count if k is None else int(k)
         if k == 0:
             return FREE
         block, within = divmod(k - 1, _AT_ONCE)
-        spent = self._before[block] + float(self._of_block(block)[2][within])
-        spent *= 1.0 + (self._timetable.count + 64) * 2.0**-51
-        return Cost(spent, 0.0, *sampling_parts(k * self.size, self._farthest))
+        spent: float = self._before[block] + self._of_block(block)[2].item(within)
+        spent *= 1.0 + (count + 64) * 2.0**-51
+        return sampled_gaussian(spent, *sampling_parts(k * self.size, self._farthest))
 
     def cost_for(self, certificate: Certificate) -> Cost:
         """The cost of this noise for another certificate, added up and rounded up as `cost` does it."""

@@ -235,7 +235,7 @@ class NoisySums(NoiseByRelease):
 
     def clip(self, statistic: Array, k: int) -> Array:
         """A statistic clipped to its certified magnitude, whatever a learner returns."""
-        largest = float(self.largest_of(k, 1)[0])
+        largest = self.largest_at(k)
         return np.clip(np.nan_to_num(statistic), -largest, largest)
 
     def draw(self, releases: range, bits: Bits) -> Integers:
@@ -265,6 +265,10 @@ class NoisySums(NoiseByRelease):
         """Largest entries of the statistics of these releases; larger ones are clipped."""
         raise NotImplementedError
 
+    def largest_at(self, k: int) -> float:
+        """The largest entry of the statistic of release k."""
+        return float(self.largest_of(k, 1)[0])
+
     def decode(self, public: Arrays, noisy: Integers, k: int) -> tuple[Arrays, Array, float]:
         """The k-th sum, and the standard deviation of its noise."""
         public, total = self.coder.decode(public, np.asarray(noisy * self.step(k), dtype=np.float64), k)
@@ -289,6 +293,9 @@ class OneStepSums(NoisySums):
 
     def largest_of(self, k: int, count: int) -> Array:
         return np.array([self.largest]) if count == 1 else np.full(count, self.largest)
+
+    def largest_at(self, k: int) -> float:
+        return self.largest
 
     def cost(self, k: int | None) -> Cost:
         """The cost of the stream, charged with the first release, however few or many sums are released."""

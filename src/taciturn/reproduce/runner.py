@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from taciturn import __version__
 from taciturn._util.output import json_text
+from taciturn._util.threads import one_thread
 from taciturn.errors import TaciturnError
 from taciturn.reproduce import REGISTRY, load
 from taciturn.reproduce.page import Part, every_row, save_part, settings_of, shown_grids, write_page, write_text
@@ -287,26 +288,6 @@ def in_processes(run: Callable[[Settings], T], plan: Sequence[Settings]) -> Gene
                 yield places[future], future.result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-
-
-_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Set BLAS to one thread in processes started within the block, before they import NumPy.
-
-    >>> with one_thread():
-    ...     os.environ["OPENBLAS_NUM_THREADS"]
-    '1'
-    """
-    before = {name: os.environ.get(name) for name in _THREADS}
-    os.environ.update(dict.fromkeys(_THREADS, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
 def _follow_the_parent() -> None:

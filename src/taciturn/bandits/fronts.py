@@ -1,0 +1,749 @@
+"""Private contextual bandits: choose an arm, show it, learn from the reward.
+
+**Rounds are decisions.** A decision has its round from the moment it is made, and its row, the context of the played
+arm with its reward, enters at that round, once `wait` further decisions have begun to be made. Rewards may come late
+and out of order until then. A decision without a reward in time enters with the default reward, or as a row without
+influence. *No certificate changes by that:* one visitor's data, the arrival of the reward included, decides one row,
+and any row may be replaced by any other. Which rounds publish, and when, depends on the number of decisions alone. ∎
+
+**What is protected.** The sequence of models is (epsilon, delta)-differentially private in one visitor's contexts and
+reward. What a visitor is shown depends on that visitor's own contexts, too, and so is told to that visitor alone: joint
+differential privacy (Shariff, Sheffet, *Differentially Private Contextual Linear Bandits*, 2018). Actions, propensities
+and waiting decisions of other visitors are secret.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from taciturn._util.arrays import Array, Arrays, Integers
+from taciturn.accounting.gdp import Privacy
+from taciturn.accounting.guarantee import Guarantee
+from taciturn.accounting.ledger import LedgerLike
+from taciturn.accounting.unit import EXAMPLE, ClockPeriod, Unit, User, WithoutId
+from taciturn.algorithms.recipes import linear_bandit, pftrl
+from taciturn.bandits.choices import UCB, WIDTH, Choice, EpsilonGreedy, LinearModel, Thompson
+from taciturn.core.loop import fast_clip
+from taciturn.core.private import Private
+from taciturn.core.schedule import Schedule, every, geometric
+from taciturn.core.state import read_extra
+from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, finite, integer
+from taciturn.estimators.keywords import Keywords
+from taciturn.estimators.stream import Spent, Stream
+from taciturn.learners.linear_bandit import LinearBandit
+from taciturn.plan import Plan
+from taciturn.problem.losses import Logistic
+from taciturn.problem.problem import Problem
+from taciturn.problem.sets import L2Ball
+
+JOINT = (
+    "The sequence of models is ({epsilon:.10g}, {delta:.10g})-DP in one visitor's contexts and reward; what a visitor "
+    "is shown depends on that visitor's own context; hence joint DP."
+)
+_MOST_WAITING = 2**16  # rows that have had their time, and wait for the next release
+_PREFIX = "bandit."  # of arrays in a checkpoint
+_ANY = EpsilonGreedy(1.0)
+_RETURNED = "Give what choose() returned."
+
+
+class Decision(NamedTuple):
+    """A decision: its round, the number of the chosen arm, from 0 on, and the probability of that choice.
+
+    The round is 0 if nothing is to be learnt from it. Action and propensity are for the visitor whose contexts they
+    are, and secret from others.
+    """
+
+    round: int
+    action: int
+    propensity: float
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions(Sequence[Decision]):
+    """Consecutive decisions: a sequence of `Decision`, stored as arrays.
+
+    >>> decisions = Decisions(np.array([1, 2]), np.array([0, 3]), np.ones(2))
+    >>> len(decisions), decisions[1]
+    (2, Decision(round=2, action=3, propensity=1.0))
+    """
+
+    rounds: Integers
+    actions: Integers
+    propensities: Array
+
+    def __len__(self) -> int:
+        return len(self.rounds)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return Decisions(self.rounds[index], self.actions[index], self.propensities[index])
+        return Decision(int(self.rounds[index]), int(self.actions[index]), float(self.propensities[index]))
+
+
+@dataclass(frozen=True)
+class JointGuarantee(Guarantee):
+    """The guarantee of a bandit: that of its models, and the sentence that joint differential privacy is."""
+
+    @classmethod
+    def of(cls, guarantee: Guarantee) -> JointGuarantee:
+        """The same guarantee of the models."""
+        g = guarantee
+        return cls(g.claimed, g.delivered, g.neighbours, g.calibration, g.simulated, g.unit, g.other)
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} {JOINT.format(epsilon=self.claimed.epsilon, delta=self.claimed.delta)}"
+
+
+class _Rows(NamedTuple):
+    """Rows that wait, from a round on, at the start of arrays with room for more. Secret."""
+
+    first: int
+    size: int
+    X: Array
+    arms: Integers
+    rewards: Array
+    users: NDArray[np.object_]
+
+    def __repr__(self) -> str:
+        return f"_Rows({self.size} rows, secrets not shown)"
+
+
+class Waiting:
+    """Decisions whose rows have not entered yet, in their order: contexts, arms, rewards and users. Secret.
+
+    They change by one assignment, after all that belongs to a change is written to where no row is: so an interrupt
+    leaves all rows as they were, or as they are to be, and never what is known of one decision beside another.
+
+    >>> waiting = Waiting(dimension=1)
+    >>> waiting.add(np.array([[0.5], [0.25]]), np.array([0, 1]), None)
+    >>> waiting.reward(2, 1.0)
+    >>> waiting.first, waiting.last, waiting.rows(2)[2]
+    (1, 2, array([nan,  1.]))
+    """
+
+    def __init__(self, dimension: int) -> None:
+        nothing = np.empty((0, dimension)), np.empty(0, dtype=np.int64), np.empty(0), np.empty(0, dtype=object)
+        self._held = _Rows(1, 0, *nothing)
+        self._of_users = False
+
+    @property
+    def first(self) -> int:
+        """The round of the first row."""
+        return self._held.first
+
+    @property
+    def last(self) -> int:
+        """The round of the last decision."""
+        return self._held.first + self._held.size - 1
+
+    def add(self, X: Array, arms: Integers, users: Sequence[Any] | None) -> None:
+        """Append decisions without rewards."""
+        held = self._held
+        start, end = held.size, held.size + len(arms)
+        if end > len(held.arms):
+            held = _with_room(held, max(2 * len(held.arms), end, 16))
+        held.X[start:end], held.arms[start:end], held.rewards[start:end] = X, arms, np.nan
+        if users is not None:
+            self._of_users = True
+            held.users[start:end] = users
+        self._held = held._replace(size=end)
+
+    def reward(self, rounds: Any, rewards: Any) -> None:
+        """Store rewards of decisions that have none."""
+        places = np.asarray(rounds) - self.first
+        self._held.rewards[places] = rewards
+
+    def has_reward(self, rounds: Integers) -> Any:
+        """Which of these decisions have a reward."""
+        return ~np.isnan(self._held.rewards[rounds - self.first])
+
+    def rows(self, last: int) -> tuple[Array, Integers, Array, list[Any] | None]:
+        """Contexts, arms, rewards and users of the decisions up to this round."""
+        held = self._held
+        end = last - held.first + 1
+        return held.X[:end], held.arms[:end], held.rewards[:end], held.users[:end].tolist() if self._of_users else None
+
+    def entered(self, t: int) -> None:
+        """Drop the rows of rounds up to t."""
+        held = self._held
+        done = max(0, min(t - held.first + 1, held.size))
+        if done:
+            kept = (array[done : held.size] for array in held[2:])
+            left = _Rows(held.first + done, held.size - done, *kept)  # type: ignore[arg-type]
+            self._held = _with_room(left, max(2 * left.size, 16))
+
+    @property
+    def arrays(self) -> Arrays:
+        """What a checkpoint stores."""
+        held, end = self._held, self._held.size
+        ids = held.users[:end].tolist() if self._of_users else []
+        return {
+            "first": np.array(held.first),
+            "contexts": held.X[:end].copy(),
+            "arms": held.arms[:end].copy(),
+            "rewards": held.rewards[:end].copy(),
+            "users": np.frombuffer(json.dumps(ids).encode(), dtype=np.uint8),
+        }
+
+    @classmethod
+    def of(cls, arrays: Arrays, dimension: int) -> Waiting:
+        """Out of a checkpoint, validated."""
+        try:
+            X, arms, rewards = arrays["contexts"], arrays["arms"], arrays["rewards"]
+            users = json.loads(arrays["users"].tobytes())
+            fits = X.shape == (len(arms), dimension) and rewards.shape == arms.shape and X.dtype == np.float64
+            if not fits or arms.dtype != np.int64 or rewards.dtype != np.float64 or len(users) not in (0, len(arms)):
+                raise ValueError
+        except (KeyError, ValueError, TypeError):
+            raise StateConflict("this file has no intact decisions of a bandit beside its state.") from None
+        made = cls(dimension)
+        made.add(X, arms, users or None)
+        made._held = made._held._replace(first=int(arrays["first"]))
+        made._held.rewards[: len(arms)] = rewards
+        return made
+
+
+def _with_room(rows: _Rows, size: int) -> _Rows:
+    """A copy of rows in arrays of this size."""
+    made = []
+    for array in rows[2:]:
+        made.append(np.empty((size, *array.shape[1:]), dtype=array.dtype))
+        made[-1][: rows.size] = array[: rows.size]
+    return _Rows(rows.first, rows.size, *made)
+
+
+class PrivateBandit(Keywords):
+    """A private contextual bandit: a private learner of rewards, and a rule by which arms are chosen from its releases.
+
+    `PrivateLinUCB`, `PrivateThompson` and `PrivateLogisticBandit` are made by their settings; this class takes any
+    `Private` of a `LinearBandit`, or of FTRL for logistic loss, and any `Choice`.
+
+    Parameters
+    ----------
+    private : Private
+        What learns; its rounds are decisions.
+    choice : Choice
+        How an arm is chosen.
+    arms : int
+        Number of arms.
+    wait : int
+        How many further decisions begin to be made before the row of a decision enters: rewards must come before. At 1
+        the reward of a decision, or of a batch of them, must be learnt before the next.
+    default_reward : float, optional
+        The reward of a decision that has none in time; by default its row has no influence.
+    ledger : Ledger or str, optional
+        Where the cost of the stream is reserved, or its address, as in ledger="budget.db".
+
+    Examples
+    --------
+    >>> from taciturn import Privacy, linear_bandit
+    >>> private = linear_bandit(2, Privacy(1.0, 1e-6), horizon=100, schedule=geometric(1.1), seed=1)
+    >>> bandit = PrivateBandit(private, UCB(), arms=3, wait=10)
+    >>> first = bandit.choose([[0.6, 0.8], [1.0, 0.0], [0.0, 1.0]])
+    >>> second = bandit.choose([[0.6, 0.8], [1.0, 0.0], [0.0, 1.0]])
+    >>> bandit.learn(second, 1.0)
+    >>> bandit.learn(first, -1.0)
+    >>> bandit.flush()
+    >>> bandit.t, bandit.k
+    (2, 2)
+    """
+
+    def __init__(
+        self,
+        private: Private,
+        choice: Choice,
+        arms: int,
+        *,
+        wait: int = 1,
+        default_reward: float | None = None,
+        ledger: LedgerLike | None = None,
+    ) -> None:
+        learner = private.learner
+        self.arms = integer("arms", arms)
+        self.per_arm = isinstance(learner, LinearBandit) and learner.arms > 1
+        if self.per_arm and learner.arms != self.arms:  # type: ignore[attr-defined]
+            raise InvalidInput(f"a model for each of {self.arms} arms was expected. State arms= of the learner alike.")
+        if self.arms == 1:
+            raise InvalidInput("a bandit has two arms or more: of one there is nothing to choose.")
+        self.choice = choice
+        self.wait = integer("wait", wait)
+        self.default_reward = None if default_reward is None else finite("default_reward", default_reward)
+        if isinstance(learner, LinearBandit) and self.default_reward is not None:
+            low, high = learner.low, learner.high
+            if not low <= self.default_reward <= high:
+                raise InvalidInput(
+                    f"default_reward must lie in the range of rewards, {low:g} to {high:g}, got "
+                    f"{self.default_reward:g}. Correct one of the two."
+                )
+        method: Any = "linear-bandit" if isinstance(learner, LinearBandit) else "pftrl"
+        self._plan = Plan(method, private, "a contextual bandit")
+        self._ledger = ledger
+        self._waiting = Waiting(private.problem.dimension)
+        self._closed = 0  # the last round for which a reward comes too late
+        self._lock = threading.RLock()
+        self._opened: Stream | None = None
+        self._known: LinearModel | None = None
+
+    # What is decided.
+
+    def choose(self, contexts: Any, user: Any = None, now: datetime | None = None, *, learn: bool = True) -> Decision:
+        """Choose an arm for one visitor.
+
+        Parameters
+        ----------
+        contexts : array-like
+            A row for each arm, of shape (arms, dimension); or one context of shape (dimension,) for models of arms.
+        user : str or int, optional
+            Whose decision it is, if users are protected.
+        now : datetime, optional
+            The public time, which decides the period of users' bounds; by default the clock's.
+        learn : bool
+            Whether the decision has a round; without one nothing is learnt from it.
+
+        Returns
+        -------
+        Decision
+            To be given back to `learn`, with the reward.
+        """
+        X = _numbers(contexts, "contexts")
+        own = isinstance(self.private.unit, User) and self.private.unit.without_id == "own"
+        users = None if user is None and not own else [user]
+        decision: Decision = self.choose_batch(X[None], users, now, learn=learn)[0]
+        return decision
+
+    def choose_batch(
+        self, contexts: Any, users: Any = None, now: datetime | None = None, *, learn: bool = True
+    ) -> Decisions:
+        """Choose an arm for each of several visitors, by the models released so far; contexts have one more axis.
+
+        Before the first release any arm is chosen, with equal probability.
+        """
+        problem = self.private.problem
+        shape = (problem.dimension,) if self.per_arm else (self.arms, problem.dimension)
+        X = _numbers(contexts, "contexts")
+        if X.ndim != len(shape) + 1 or X.shape[1:] != shape:
+            whose = "the visitor: every arm has its own model" if self.per_arm else "every arm: they share a model"
+            raise InvalidInput(
+                f"expected contexts of shape {shape} for each decision, got {X.shape} for all. Give the features of "
+                f"{whose}."
+            )
+        V = self._clipped(X.reshape(-1, problem.dimension)).reshape(*X.shape[:-1], problem.width)
+        V = V[:, None] if self.per_arm else V
+        ids = self._ids(users, len(X)) if learn else None
+        with self._lock:
+            begins = self._waiting.last + 1
+            if learn:
+                self._check_rounds(self._waiting.last + len(X))
+                self._closed = max(self._closed, begins - self.wait)
+                self._enter(now)
+            choice = self.choice if self.model.k else _ANY  # nothing is known before the first release
+            actions, propensities = choice.choose(self.model, V, self._generator(begins))
+            rounds = np.arange(begins, begins + len(X)) if learn else np.zeros(len(X), dtype=np.int64)
+            if learn:
+                played = X if self.per_arm else X[np.arange(len(X)), actions]
+                self._waiting.add(played, actions, ids)
+        return Decisions(rounds, actions, propensities)
+
+    def learn(self, decision: Decision | int, reward: float) -> None:
+        """Give the reward of a decision, or of the round of one; larger or smaller ones than stated are clipped."""
+        if not isinstance(decision, Decision | int | np.integer):
+            raise InvalidInput(f"expected a decision, or its round, got a {type(decision).__name__}. {_RETURNED}")
+        rounds = decision.round if isinstance(decision, Decision) else decision
+        self.learn_batch(np.array([rounds]), [reward])
+
+    def learn_batch(self, decisions: Decisions | Sequence[Decision] | Any, rewards: Any) -> None:
+        """Give the rewards of several decisions, or of their rounds, in any order."""
+        rounds = np.asarray(_rounds_of(decisions))
+        values = _numbers(rewards, "rewards")
+        if rounds.size and rounds.dtype.kind not in "iu":
+            raise InvalidInput(f"expected decisions, or their rounds as integers, got {rounds.dtype}. {_RETURNED}")
+        if rounds.ndim != 1 or rounds.shape != values.shape:
+            raise InvalidInput(f"expected a reward for each decision, got {values.shape} for {rounds.shape}.")
+        if not np.isfinite(values).all():
+            raise InvalidInput("a reward is a finite number. Leave a decision out that has none.")
+        with self._lock:
+            if rounds.size and rounds.min() == 0:
+                raise InvalidInput("a reward came for a decision of learn=False, which has no round. Leave it out.")
+            if rounds.size and (rounds.min() < 0 or rounds.max() > self._waiting.last):
+                raise InvalidInput(f"a reward came for a decision that was not made here. {_RETURNED}")
+            if rounds.size and rounds.min() <= self._closed:
+                raise StateConflict(
+                    f"a reward came too late: with wait={self.wait}, it must come before the "
+                    f"{'next' if self.wait == 1 else f'{self.wait:,}th further'} decision. State a longer wait=, or "
+                    "leave the reward out."
+                )
+            if self._waiting.has_reward(rounds).any() or len(np.unique(rounds)) < len(rounds):
+                raise StateConflict("a decision has one reward, and one of these has come before. Leave it out.")
+            self._waiting.reward(rounds, values)
+
+    def flush(self, now: datetime | None = None) -> None:
+        """Enter the rows of all decisions so far, without waiting for more rewards; call it at public times only."""
+        with self._lock:
+            self._closed = self._waiting.last
+            self._enter(now, all_rows=True)
+
+    # What is released.
+
+    @property
+    def private(self) -> Private:
+        """The private learner."""
+        made: Any = self._plan.private
+        return made  # type: ignore[no-any-return]
+
+    @property
+    def model(self) -> LinearModel:
+        """The released models by which arms are chosen; public."""
+        stream = self._stream
+        k = stream.k
+        if self._known is None or self._known.k != k:
+            sd = self.private.calibrated.noise_sd(k) if k else 0.0
+            self._known = LinearModel.of(self.private.learner, stream.model, sd, k)
+        return self._known
+
+    @property
+    def guarantee(self) -> JointGuarantee:
+        """What is promised, for everything that can ever be published; printing it gives a sentence."""
+        return JointGuarantee.of(self.private.guarantee)
+
+    @property
+    def decisions(self) -> int:
+        """Decisions made, each a round."""
+        return self._waiting.last
+
+    @property
+    def t(self) -> int:
+        """Decisions whose rows have entered."""
+        return self._stream.t
+
+    @property
+    def k(self) -> int:
+        """Releases made."""
+        return self._stream.k
+
+    @property
+    def spent(self) -> Spent:
+        """What the releases so far cost."""
+        return self._stream.spent
+
+    def dump(self, path: str | os.PathLike[str]) -> None:
+        """Write a checkpoint: the stream, and decisions that wait. It holds secrets: protect the file like the data."""
+        with self._lock:
+            self._waiting.entered(self._stream.t)
+            extra = self._waiting.arrays | {"closed": np.array(self._closed)}
+            self._stream.dump(path, {f"{_PREFIX}{name}": array for name, array in extra.items()})
+
+    def load(self, path: str | os.PathLike[str]) -> Self:
+        """Go on from a checkpoint of a bandit with the same settings; this one must not have begun."""
+        with self._lock:
+            if self._opened is not None:
+                raise StateConflict("this bandit has a stream of its own. Load into a new one of the same settings.")
+            extra = {n.removeprefix(_PREFIX): a for n, a in read_extra(path).items() if n.startswith(_PREFIX)}
+            waiting = Waiting.of(extra, self.private.problem.dimension)
+            stream = Stream.load(self._plan, path, self._ledger)
+            if waiting.first != stream.t + 1 or extra["closed"].shape != ():
+                raise StateConflict("the decisions of this file do not follow its state. Give an intact copy.")
+            self._waiting, self._closed, self._known = waiting, int(extra["closed"]), None
+            self._plan, self._opened = stream.plan, stream  # last: without it a call that was interrupted is repeated
+        return self
+
+    # How.
+
+    @property
+    def _stream(self) -> Stream:
+        if self._opened is None:
+            with self._lock:
+                self._opened = self._opened or Stream(self._plan, self._ledger)
+        return self._opened
+
+    def _clipped(self, X: Array) -> Array:
+        """Contexts as they are learnt from; a bad one is rejected."""
+        if not np.isfinite(X).all():
+            raise InvalidInput("a context has an entry that is not a number, or is infinite. Give finite contexts.")
+        problem = self.private.problem
+        clip = fast_clip(problem, compiled=True)
+        nothing = np.ones(len(X))
+        return problem.clip_block(X, nothing)[0] if clip is None else clip.dense(X, nothing)[0]
+
+    def _ids(self, users: Any, count: int) -> list[Any] | None:
+        """Ids of users, one for each decision, if users are protected."""
+        if not isinstance(self.private.unit, User):
+            if users is not None:
+                raise InvalidInput("users are not protected here: state rows_per_user=, or leave users out.")
+            return None
+        ids = None if users is None else list(np.asarray(users, dtype=object))
+        if ids is None or len(ids) != count:
+            raise InvalidInput("the unit of privacy is a user: give an id for each decision.")
+        if not all(each is None or type(each) in (str, int) for each in ids):
+            raise InvalidInput("ids of users are texts or integers. Convert them.")
+        return ids
+
+    def _check_rounds(self, last: int) -> None:
+        end = self.private.last_round
+        if end is not None and last > end:
+            raise BudgetExhausted(
+                f"decision {last:,} lies past the horizon of {end:,}, for which the noise was planned. Choose with "
+                "learn=False by the last models, or start another bandit, with a budget of its own."
+            )
+
+    def _generator(self, first: int) -> np.random.Generator:
+        """Of the random choices of one call; repeatable if the bandit is seeded."""
+        seed = self.private.seed
+        return np.random.default_rng(None if seed is None else [seed, first])
+
+    def _enter(self, now: datetime | None, all_rows: bool = False) -> None:
+        """Learn from rows that have had their time, once a release is due, or many wait.
+
+        A call that is interrupted has entered all of its rows or none (`Stream`), and those that have are dropped by
+        their rounds: so none enters twice.
+        """
+        stream, waiting, unit = self._stream, self._waiting, self.private.unit
+        waiting.entered(stream.t)
+        due = self.private.timetable.due(stream.k + 1)
+        rows = self._closed - stream.t
+        if rows < 1 or not (
+            all_rows
+            or (due is not None and self._closed >= due)
+            or rows >= _MOST_WAITING
+            or (isinstance(unit, User) and isinstance(unit.period, str))
+        ):
+            return
+        X, arms, rewards, users = waiting.rows(self._closed)
+        if self.default_reward is not None:
+            rewards = np.where(np.isnan(rewards), self.default_reward, rewards)
+        stream.learn(X, self._labels(rewards, arms), users, now if isinstance(unit, User) else None)
+        waiting.entered(stream.t)
+
+    def _labels(self, rewards: Array, arms: Integers) -> Array:
+        learner: Any = self.private.learner
+        return np.asarray(learner.labels(rewards, arms))
+
+
+def _numbers(values: Any, what: str) -> Array:
+    """An array of floats; the error does not quote what is none."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{what} must be numbers, of the same shape, and some are not. Encode them first.") from None
+
+
+def _rounds_of(decisions: Any) -> Any:
+    if isinstance(decisions, Decisions):
+        return decisions.rounds
+    if isinstance(decisions, Sequence) and all(isinstance(each, Decision) for each in decisions):
+        return np.array([each.round for each in decisions], dtype=np.int64)
+    return decisions
+
+
+class PrivateLinUCB(PrivateBandit):
+    """Private LinUCB: linear models of rewards on private sums, and the arm with the largest upper confidence bound.
+
+    Parameters
+    ----------
+    arms, dimension : int
+        Number of arms, and entries of a context.
+    epsilon, delta : float
+        The total budget of everything that is published.
+    horizon : int, optional
+        Number of decisions planned for; later ones are rejected.
+    per_arm : bool
+        Whether every arm has its own model of the visitor's context, and not all share one of contexts of arms.
+    low, high : float
+        The public range of rewards; others are clipped.
+    feature_bound : float
+        Largest norm of a context; longer ones are scaled.
+    width : float or "theorem"
+        Of the confidence bounds (`taciturn.bandits.UCB`): .3 is a heuristic.
+    intercept : float
+        A constant appended to every context; 0 for none.
+    schedule : Schedule, optional
+        When models are published, in decisions: by the rule of `taciturn.linear_bandit`, if None.
+    strategy, forget, neighbours, seed
+        As in `taciturn.linear_bandit`.
+    rows_per_user, rows_per_release, apart, period, without_id
+        For visitors who come back: how often their decisions count (`taciturn.User`); `choose` then takes `user=`.
+    wait, default_reward, ledger
+        As in `taciturn.bandits.PrivateBandit`.
+
+    Examples
+    --------
+    >>> bandit = PrivateLinUCB(arms=10, dimension=10, epsilon=1.0, delta=1e-6, horizon=100_000, seed=1)
+    >>> contexts = np.random.default_rng(1).normal(size=(10, 10))
+    >>> decision = bandit.choose(contexts)
+    >>> bandit.learn(decision, reward=1.0)
+    >>> decision.round, decision.propensity  # any arm, before the first release
+    (1, 0.1)
+    """
+
+    def __init__(
+        self,
+        arms: int,
+        dimension: int,
+        epsilon: float,
+        delta: float = 1e-6,
+        horizon: int | None = None,
+        *,
+        per_arm: bool = False,
+        low: float = -1.0,
+        high: float = 1.0,
+        feature_bound: float = 1.0,
+        intercept: float = 0.0,
+        width: float | Literal["theorem"] = WIDTH,
+        schedule: Schedule | None = None,
+        strategy: Any = None,
+        forget: int | None = None,
+        neighbours: Literal["replace", "zero-out"] = "replace",
+        rows_per_user: int | None = None,
+        rows_per_release: int | None = None,
+        apart: int = 1,
+        period: int | ClockPeriod | None = None,
+        without_id: WithoutId = "bad",
+        wait: int = 1,
+        default_reward: float | None = None,
+        ledger: LedgerLike | None = None,
+        seed: int | None = None,
+    ) -> None:
+        private = linear_bandit(
+            dimension,
+            Privacy(epsilon, delta),
+            horizon,
+            arms=arms if per_arm else 1,
+            low=low,
+            high=high,
+            feature_bound=feature_bound,
+            intercept=intercept,
+            strategy=strategy,
+            schedule=schedule,
+            forget=forget,
+            neighbours=neighbours,
+            seed=seed,
+            unit=_unit(rows_per_user, rows_per_release, apart, period, without_id),
+        )
+        choice = self._choice(width)
+        super().__init__(private, choice, arms, wait=wait, default_reward=default_reward, ledger=ledger)
+
+    @staticmethod
+    def _choice(width: Any) -> Choice:
+        return UCB(width)
+
+
+class PrivateThompson(PrivateLinUCB):
+    """Private Thompson sampling: the models of `PrivateLinUCB`, and the best arm of a random one around them.
+
+    Parameters are those of `PrivateLinUCB`; `width` is that of `taciturn.bandits.Thompson`, a number.
+
+    Examples
+    --------
+    >>> bandit = PrivateThompson(arms=3, dimension=2, epsilon=1.0, horizon=1_000, per_arm=True, low=0.0, seed=1)
+    >>> decision = bandit.choose([0.6, 0.8])
+    >>> bandit.learn(decision, reward=1.0)
+    >>> 0.0 < decision.propensity <= 1.0
+    True
+    """
+
+    @staticmethod
+    def _choice(width: Any) -> Choice:
+        return Thompson(width)
+
+
+class PrivateLogisticBandit(PrivateBandit):
+    """A private bandit for rewards of two values: logistic loss by private FTRL, on the context of the played arm.
+
+    All arms share a model, and differ in their contexts. There is no matrix to tell how much is known of an arm, so
+    the arm of the largest score is played, and with probability `explore` any. In simulations where contexts explore,
+    `PrivateLinUCB` has less regret on logistic rewards, too: the sigmoid does not change which arm is best.
+
+    Parameters
+    ----------
+    arms, dimension, epsilon, delta, horizon, feature_bound, intercept, schedule, forget, neighbours, seed
+        As in `PrivateLinUCB`.
+    rows_per_user, rows_per_release, apart, period, without_id, wait, default_reward, ledger
+        As in `PrivateLinUCB`.
+    low, high : float
+        The two rewards; others count as the nearer one.
+    radius : float
+        Of the ball of models.
+    curvature : float, optional
+        That of `taciturn.FTRL`: `R²/(4d)` by default, the curvature of the loss at 0, spread over all directions.
+    explore : float
+        The probability with which any arm is played (`taciturn.bandits.EpsilonGreedy`).
+
+    Examples
+    --------
+    >>> bandit = PrivateLogisticBandit(arms=3, dimension=2, epsilon=4.0, horizon=1_000, seed=1)
+    >>> decision = bandit.choose([[0.6, 0.8], [1.0, 0.0], [0.0, 1.0]])
+    >>> bandit.learn(decision, reward=1.0)
+    """
+
+    def __init__(
+        self,
+        arms: int,
+        dimension: int,
+        epsilon: float,
+        delta: float = 1e-6,
+        horizon: int | None = None,
+        *,
+        low: float = 0.0,
+        high: float = 1.0,
+        feature_bound: float = 1.0,
+        intercept: float = 0.0,
+        radius: float = 10.0,
+        curvature: float | None = None,
+        explore: float = 0.0,
+        schedule: Schedule | None = None,
+        forget: int | None = None,
+        neighbours: Literal["replace", "zero-out"] = "replace",
+        rows_per_user: int | None = None,
+        rows_per_release: int | None = None,
+        apart: int = 1,
+        period: int | ClockPeriod | None = None,
+        without_id: WithoutId = "bad",
+        wait: int = 1,
+        default_reward: float | None = None,
+        ledger: LedgerLike | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.middle = (finite("low", low) + finite("high", high)) / 2.0
+        problem = Problem(
+            Logistic(), L2Ball(radius), dimension, feature_bound, None, intercept, neighbours=neighbours, on_bad="zero"
+        )
+        private = pftrl(
+            problem,
+            Privacy(epsilon, delta),
+            horizon,
+            schedule=_usual(forget) if schedule is None else schedule,
+            forget=forget,
+            curvature=problem.norm_bound**2 / (4.0 * problem.width) if curvature is None else curvature,
+            seed=seed,
+            unit=_unit(rows_per_user, rows_per_release, apart, period, without_id),
+        )
+        super().__init__(private, EpsilonGreedy(explore), arms, wait=wait, default_reward=default_reward, ledger=ledger)
+
+    def _labels(self, rewards: Array, arms: Integers) -> Array:
+        """Signs; NaN without a reward."""
+        return np.where(np.isnan(rewards), math.nan, np.where(rewards > self.middle, 1.0, -1.0))
+
+
+def _usual(forget: int | None) -> Schedule:
+    """Rounds that grow by a tenth; fifty in a window, for a stream that forgets."""
+    return geometric(1.1) if forget is None else every(max(1, integer("forget", forget) // 50))
+
+
+def _unit(
+    rows: int | None, per_release: int | None, apart: int, period: int | ClockPeriod | None, without_id: WithoutId
+) -> Unit:
+    """The unit of privacy of these bounds: an example, if the rows of a user are not bounded."""
+    if rows is not None:
+        return User(integer("rows_per_user", rows), per_release, apart, period, without_id)
+    if per_release is not None or apart != 1 or period is not None or without_id != "bad":
+        raise InvalidInput("bounds on users need rows_per_user=, the most decisions of a user that count. State it.")
+    return EXAMPLE

@@ -1,0 +1,265 @@
+"""Bandits as their users see them: decisions, rewards that come late or never, users, checkpoints, the guarantee."""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+import pytest
+
+from interrupting import At, every_step
+from taciturn import BudgetExhausted, InvalidInput, Ledger, Privacy, StateConflict, geometric, linear_bandit
+from taciturn.bandits import Decision, PrivateLinUCB, PrivateLogisticBandit, PrivateThompson, fronts
+from taciturn.bandits.fronts import Waiting
+
+OFTEN = geometric(1.1)
+FRONTS = {
+    "ucb": lambda **s: PrivateLinUCB(3, 2, 1.0, horizon=200, schedule=OFTEN, **s),
+    "ucb, per arm": lambda **s: PrivateLinUCB(3, 2, 1.0, horizon=200, per_arm=True, schedule=OFTEN, **s),
+    "thompson": lambda **s: PrivateThompson(3, 2, 1.0, horizon=200, schedule=OFTEN, **s),
+    "logistic": lambda **s: PrivateLogisticBandit(3, 2, 1.0, horizon=200, schedule=OFTEN, **s),
+}
+
+
+def contexts(n: int, per_arm: bool, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, 2) if per_arm else (n, 3, 2))
+
+
+def reward(decision: Decision) -> float:
+    return 1.0 if decision.action == 1 else -1.0
+
+
+@pytest.mark.parametrize("name", FRONTS)
+def test_it_chooses_and_learns(name):
+    """One decision after the other, and the same in batches of one: the same models."""
+    one, other = FRONTS[name](seed=1), FRONTS[name](seed=1)
+    for x in contexts(40, one.per_arm):
+        decision = one.choose(x)
+        one.learn(decision, reward(decision))
+        batch = other.choose_batch(x[None])
+        assert batch[0] == decision
+        other.learn_batch(batch, [reward(batch[0])])
+    one.flush()
+    other.flush()
+    assert one.t == one.decisions == 40
+    assert one.k == other.k > 10
+    assert np.array_equal(one.model.theta, other.model.theta)
+
+
+def test_the_models_are_those_of_the_rows():
+    """What enters is the context of the played arm, at the round of its decision."""
+    bandit = FRONTS["ucb"](seed=1)
+    X = contexts(30, per_arm=False)
+    played, rewards = [], []
+    for x in X:
+        decision = bandit.choose(x)
+        bandit.learn(decision, reward(decision))
+        played.append(x[decision.action])
+        rewards.append(reward(decision))
+    bandit.flush()
+    private = linear_bandit(2, Privacy(1.0, 1e-6), 200, schedule=OFTEN, seed=1)
+    state, _ = private.run(private.start(), played, private.learner.labels(rewards))
+    assert np.array_equal(state.point[-2:], bandit.model.theta[0])
+
+
+@pytest.mark.privacy
+def test_the_order_of_rewards_does_not_matter():
+    """Nothing that is published depends on when a reward came, as long as it came in time."""
+    made = []
+    for order in (range(30), reversed(range(30)), np.random.default_rng(1).permutation(30)):
+        bandit = FRONTS["ucb"](seed=1, wait=30)
+        decisions = bandit.choose_batch(contexts(30, per_arm=False))
+        for i in order:
+            bandit.learn(decisions[int(i)], (-1.0) ** i)
+        more = bandit.choose_batch(contexts(30, per_arm=False, seed=1))
+        made.append((bandit.model.theta, more.actions, bandit.t, bandit.k))
+    for theta, actions, t, k in made[1:]:
+        assert np.array_equal(theta, made[0][0])
+        assert np.array_equal(actions, made[0][1])
+        assert (t, k) == made[0][2:]
+
+
+@pytest.mark.privacy
+def test_releases_are_made_by_counting_decisions():
+    """With rewards or without: the same rounds enter at the same calls, and the same number of models is released."""
+    silent, answered = FRONTS["ucb"](seed=1, wait=5), FRONTS["ucb"](seed=1, wait=5)
+    for x in contexts(60, per_arm=False):
+        silent.choose(x)
+        decision = answered.choose(x)
+        answered.learn(decision, 1.0)
+        assert (silent.t, silent.k) == (answered.t, answered.k)
+    assert silent.t <= 60 - 5
+    assert silent.k > 5
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("default", [None, -1.0])
+def test_a_late_reward_is_rejected_and_a_missing_one_has_no_influence(default):
+    """By default; or it is the default reward."""
+    X = contexts(4, per_arm=False)
+    bandit = FRONTS["ucb"](seed=1, wait=2, default_reward=default)
+    decisions = [bandit.choose(x) for x in X]
+    with pytest.raises(StateConflict, match="too late"):
+        bandit.learn(decisions[1], 1.0)
+    bandit.learn(decisions[2], 1.0)
+    bandit.flush()
+    private = linear_bandit(2, Privacy(1.0, 1e-6), 200, schedule=OFTEN, seed=1)
+    played = np.array([x[decision.action] for x, decision in zip(X, decisions, strict=True)])
+    if default is None:
+        played[[0, 1, 3]] = 0.0
+    none = default or 0.0
+    state, _ = private.run(private.start(), played, private.learner.labels([none, none, 1.0, none]))
+    assert np.array_equal(state.point[-2:], bandit.model.theta[0])
+
+
+def test_a_decision_has_one_reward():
+    bandit = FRONTS["ucb"](seed=1)
+    decision = bandit.choose(contexts(1, per_arm=False)[0])
+    bandit.learn(decision, 0.5)
+    with pytest.raises(StateConflict, match="one reward"):
+        bandit.learn(decision, 0.5)
+    with pytest.raises(InvalidInput, match="not made here"):
+        bandit.learn(decision._replace(round=2), 0.5)
+    with pytest.raises(InvalidInput, match="finite"):
+        bandit.learn(decision, np.nan)
+    with pytest.raises(InvalidInput, match="must be numbers"):
+        bandit.learn(decision, "yes")
+    with pytest.raises(InvalidInput, match="got a float"):
+        bandit.learn(1.0, 0.5)
+    with pytest.raises(InvalidInput, match="as integers"):
+        bandit.learn_batch([1.0], [0.5])
+
+
+@pytest.mark.parametrize("name", FRONTS)
+@pytest.mark.parametrize("seed", [1, None])
+def test_it_resumes_with_decisions_that_wait(tmp_path, name, seed):
+    """After a checkpoint a bandit goes on as if there had been none."""
+    X = contexts(40, "per arm" in name)
+    straight, first = FRONTS[name](seed=seed, wait=7), FRONTS[name](seed=seed, wait=7)
+    for bandit in (straight, first):
+        decisions = [bandit.choose(x) for x in X[:20]]
+        bandit.learn_batch(decisions[13:17], [1.0, -1.0, 1.0, 1.0])
+    first.dump(tmp_path / "bandit")
+    resumed = FRONTS[name](seed=seed, wait=7).load(tmp_path / "bandit")
+    assert resumed.decisions == 20
+    assert (resumed.t, resumed.k) == (first.t, first.k)
+    resumed.learn(18, -1.0)
+    straight.learn(18, -1.0)
+    with pytest.raises(StateConflict):
+        resumed.learn(15, 1.0)
+    mine, theirs = ([bandit.choose(x) for x in X[20:]] for bandit in (resumed, straight))
+    if seed is not None:
+        assert mine == theirs
+    with pytest.raises(StateConflict):
+        resumed.load(tmp_path / "bandit")
+
+
+@pytest.mark.privacy
+def test_users_are_bounded():
+    """A user's second decision takes its round without influence."""
+    made = []
+    for last in (1.0, -1.0):
+        bandit = FRONTS["ucb, per arm"](seed=1, rows_per_user=1)
+        for user, value in (("anna", 1.0), ("bob", -1.0), ("anna", last)):
+            bandit.learn(bandit.choose([0.6, 0.8], user=user), value)
+        bandit.flush()
+        made.append(bandit.model.theta)
+    assert np.array_equal(*made)
+    with pytest.raises(InvalidInput, match="an id for each"):
+        bandit.choose([0.6, 0.8])
+    with pytest.raises(InvalidInput, match="not protected"):
+        FRONTS["ucb"](seed=1).choose(contexts(1, per_arm=False)[0], user="anna")
+
+
+def test_a_visitor_without_an_id_may_be_a_user_of_its_own():
+    bandit = FRONTS["ucb, per arm"](seed=1, rows_per_user=1, without_id="own")
+    for value in (1.0, -1.0):
+        bandit.learn(bandit.choose([0.6, 0.8]), value)
+    bandit.flush()
+    assert bandit.t == 2
+
+
+def test_the_guarantee_says_joint_dp():
+    text = str(FRONTS["ucb"]().guarantee)
+    assert "(1, 1e-06)-DP in one visitor's contexts and reward" in text
+    assert text.endswith("what a visitor is shown depends on that visitor's own context; hence joint DP.")
+
+
+def test_the_ledger_is_charged():
+    ledger = Ledger(Privacy(1.0, 1e-6))
+    bandit = FRONTS["ucb"](ledger=ledger)
+    decision = bandit.choose(contexts(1, per_arm=False)[0])
+    bandit.learn(decision, 1.0)
+    bandit.flush()
+    assert 0.0 < bandit.spent.epsilon <= 1.0
+    with pytest.raises(BudgetExhausted):
+        FRONTS["ucb"](ledger=ledger).choose(contexts(1, per_arm=False)[0])
+
+
+def test_past_the_horizon_it_still_chooses():
+    bandit = PrivateLinUCB(3, 2, 1.0, horizon=5, seed=1)
+    bandit.choose_batch(contexts(5, per_arm=False))
+    with pytest.raises(BudgetExhausted, match="learn=False"):
+        bandit.choose(contexts(1, per_arm=False)[0])
+    decision = bandit.choose(contexts(1, per_arm=False)[0], learn=False)
+    assert decision.round == 0
+    with pytest.raises(InvalidInput, match="learn=False"):
+        bandit.learn(decision, 1.0)
+
+
+@pytest.mark.parametrize("name", ["ucb", "ucb, per arm"])
+def test_bad_contexts_are_rejected_before_anything_changes(name):
+    bandit = FRONTS[name](seed=1)
+    x = contexts(1, bandit.per_arm)[0]
+    for bad in (x[..., :1], np.full_like(x, np.nan), x[None], {"town": 1}):
+        with pytest.raises(InvalidInput):
+            bandit.choose(bad)
+    with pytest.raises(InvalidInput, match="must be numbers") as caught:
+        bandit.choose(np.full(x.shape, "Oslo"))
+    assert "Oslo" not in str(caught.value)
+    assert bandit.decisions == 0
+    assert len(bandit.choose_batch(np.zeros((0, *x.shape)))) == 0
+
+
+def test_unknown_settings_are_named():
+    with pytest.raises(InvalidInput, match="epsilon"):
+        PrivateLinUCB(arms=3, dimension=2, espilon=1.0)
+    with pytest.raises(InvalidInput, match="rows_per_user"):
+        PrivateLinUCB(3, 2, 1.0, apart=2)
+    with pytest.raises(InvalidInput, match="rows_per_user must be an integer"):
+        PrivateLinUCB(3, 2, 1.0, rows_per_user=0)
+    with pytest.raises(InvalidInput, match="default_reward must lie in the range of rewards, -1 to 1, got 5"):
+        PrivateLinUCB(3, 2, 1.0, default_reward=5.0)
+    with pytest.raises(InvalidInput, match="two arms"):
+        PrivateLinUCB(1, 2, 1.0)
+
+
+@pytest.mark.privacy
+def test_an_interrupt_never_mixes_decisions():
+    """Anywhere in a call: context, reward and user of a row are those of one decision, which has one row."""
+
+    def add(waiting: Waiting, n: int) -> None:
+        waiting.add(np.array([[float(n)]]), np.array([n]), [str(n)])
+        waiting.reward(waiting.last, float(n))
+
+    def attempt(step: int) -> bool:
+        waiting = Waiting(dimension=1)
+        for n in range(1, 17):
+            add(waiting, n)
+        with contextlib.suppress(KeyboardInterrupt), At(step, fronts.__file__, _interrupt) as interrupted:
+            add(waiting, 17)  # more than there is room for
+            waiting.entered(6)
+        waiting.entered(7)
+        add(waiting, 18)
+        assert waiting.first == 8
+        X, arms, rewards, users = waiting.rows(waiting.last)
+        assert X[:, 0].tolist() == arms.tolist() == [int(user) for user in users or []]
+        assert all(np.isnan(rewards) | (rewards == arms))
+        assert arms.tolist() in ([*range(8, 17), 18], list(range(8, 19)))
+        return interrupted.reached
+
+    every_step(attempt, least=100)
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
