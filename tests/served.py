@@ -7,6 +7,8 @@ import os
 import random
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import dataclass
@@ -306,6 +308,25 @@ def new_store(address, **settings):
     return secret
 
 
+@contextlib.contextmanager
+def served_by_command(*arguments, port=0, **environment):
+    """The address at which `taciturn serve` serves, from when it has said so; it ends well, and has nothing to say."""
+    command = [sys.executable, "-m", "taciturn", "serve", "--port", str(port), "--json", *map(str, arguments)]
+    known = {**os.environ, "PYTHONUNBUFFERED": "1", **environment}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=known) as one:
+        try:
+            printed = ""
+            while not printed.rstrip().endswith("}"):
+                assert one.poll() is None, one.stderr.read()
+                printed += one.stdout.readline()
+            yield json.loads(printed)["address"]
+        finally:
+            one.terminate()
+        assert one.wait(20.0) in (0, -15)
+        said = one.stderr.read()
+        assert not said, said
+
+
 __all__ = [
     "ARROW",
     "NAME",
@@ -318,6 +339,7 @@ __all__ = [
     "free_port",
     "new_store",
     "processes",
+    "served_by_command",
     "service_at",
     "set_clock",
     "some_rows",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
@@ -221,6 +222,9 @@ def test_live_goes_on_where_it_was(pauses: list[float]) -> None:
         (lambda: scripted()[0].learn("clicks", {"age": 1}), "list of dicts"),
         (lambda: scripted()[0].learn("clicks", [{"x": object()}]), "dicts of numbers"),
         (lambda: scripted()[0].create("clicks", "nowhere.toml"), "cannot be read"),
+        (lambda: scripted()[0].rank("clicks", {}, excluded="sports"), "lists of names"),
+        (lambda: scripted()[0].reward("clicks", "visit-7", "yes"), "a finite number"),
+        (lambda: scripted()[0].reward("clicks", "visit-7", math.nan), "a finite number"),
     ],
 )
 def test_mistakes_are_told_before_anything_is_sent(

@@ -3,13 +3,16 @@
 import json
 import re
 import shlex
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 import typer.main
 import yaml
 
-from served import service_at
+from served import Client, free_port, new_store, served_by_command, service_at, some_rows
 from taciturn.cli.app import app
 
 ROOT = Path(__file__).parents[1]
@@ -99,3 +102,42 @@ def test_the_compose_file_is_safe():
     mounted = {volume.split(":")[0] for one in services.values() for volume in one["volumes"]}
     assert mounted == set(made["volumes"]) == {"cache", "database", "witness"}
     assert not any(volume.startswith("witness") for volume in services["db"]["volumes"])
+
+
+def placed(command, **places):
+    """The options of a command of the image, with other places."""
+    assert command[0] == "serve"
+    return [places.get(word, word) for word in command[1:]]
+
+
+def test_the_command_and_the_health_check_of_the_image_run(tmp_path):
+    text = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    command = json.loads(re.search(r"^CMD (\[.*\])$", text, re.MULTILINE)[1])
+    check = json.loads(re.search(r"^ *CMD (\[\"python.*\])$", text, re.MULTILINE)[1])
+    port = free_port()
+    places = {"/data/taciturn.db": tmp_path / "s.db", "/witness/witness.db": tmp_path / "w.db"}
+    asked = [
+        sys.executable,
+        *(part.replace(":8000/", f":{port}/").replace("timeout=2", "timeout=20") for part in check[1:]),
+    ]
+    assert subprocess.run(asked, capture_output=True, check=False).returncode == 1
+    with served_by_command(*placed(command, **places), port=port, TACITURN_KEY="ab" * 32):
+        assert subprocess.run(asked, capture_output=True, check=False).returncode == 0
+    assert (tmp_path / "w.db").exists()
+
+
+def test_the_commands_of_the_compose_file_run(tmp_path, server):
+    """One learns, the other predicts from the same database, by the options that are written there."""
+    services = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    address = server.new_database()
+    secret = new_store(address)
+    places = {"postgresql://taciturn@db/taciturn": address, "/witness/witness.db": tmp_path / "w.db"}
+    learns, predicts = (placed(services[name]["command"], **places) for name in ("learn", "predict"))
+    with served_by_command(*learns) as first, served_by_command(*predicts) as second:
+        first, second = (Client(each.replace("0.0.0.0", "127.0.0.1"), secret) for each in (first, second))
+        assert first.learn(some_rows(10), "one").status_code == 200
+        assert second.learn(some_rows(10), "two").status_code == 409
+        until = time.monotonic() + 20.0
+        while second.predict(some_rows(1)).json()["release"] < 1:
+            assert time.monotonic() < until
+            time.sleep(0.05)

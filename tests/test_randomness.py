@@ -1,7 +1,8 @@
 """Noise is drawn in `noise/sampling.py` alone, and meets exact data in three places.
 
 `datasets/` and `checks/streams.py` draw from seeds what protects no one. So does `problem/random_features.py`, from a
-hash: its directions are public.
+hash: its directions are public. `bandits/` draws simulated environments, and arms: a choice is post-processing of what
+was released, and which arm it falls on protects no one.
 """
 
 from __future__ import annotations
@@ -35,15 +36,18 @@ ALLOWED = {
     "taciturn.noise.sampling": ANYTHING,
     "taciturn.datasets": ANYTHING,
     "taciturn.checks.streams": {"numpy.random", "default_rng"},  # what things are tried on
-    "taciturn.core.state": {"secrets", "uuid"},  # a stream's id is random, and public
+    "taciturn.bandits": {"numpy.random", "default_rng"},  # choices among arms, simulated environments
+    "taciturn.core.state": {"os.urandom", "urandom"},  # names of streams and states are random, and public
     "taciturn.core.participation": {"secrets"},  # the key of the hashes of users' ids, names of their layers
     "taciturn.accounting.ledger": {"uuid"},  # the name of a charge, public
     "taciturn.store.encryption": {"secrets", "cryptography"},  # keys and nonces of stored states
     "taciturn.runs.resume": {"secrets", "token_bytes"},  # the key of the chain of rows
     "taciturn._util.atomic": {"secrets", "token_hex"},  # names of temporary files
-    "taciturn.client": {"secrets", "token_hex", "randbelow"},  # idempotency keys, and pauses between attempts
+    "taciturn.client": {"secrets", "token_hex", "randbelow", "ssl"},  # idempotency keys, pauses, trust in a server
+    "taciturn.cli.serve": {"ssl"},  # a check of a certificate
     "taciturn.service.app": {"secrets", "token_hex"},  # the id of an internal error
     "taciturn.service.service": {"secrets", "token_hex"},  # the key of the hashes of requests
+    "taciturn.service.writer": {"cryptography"},  # the hash of a request's body, which draws nothing
     "taciturn.service.tokens": {"secrets", "token_hex", "token_urlsafe"},  # tokens and their ids
     "taciturn.service.dashboard.routes": {"secrets", "token_hex"},  # the secret of a form to log in
 }
@@ -167,7 +171,8 @@ def test_a_planted_generator_is_named(module, source, used):
         ("taciturn.noise.sampling", "import secrets\nx = np.random.default_rng(1)"),
         ("taciturn.datasets.ads", "rng = np.random.default_rng(7)"),
         ("taciturn.datasets.__init__", "import random"),
-        ("taciturn.core.state", "import secrets\nfrom uuid import uuid4"),
+        ("taciturn.bandits.choices", "rng = np.random.default_rng(7)"),
+        ("taciturn.core.state", "import os\nname = os.urandom(16).hex()"),
         ("taciturn.core.private", "from scipy.stats import norm\np = norm.cdf(0)\nr = self.random"),
         ("taciturn.core.private", "from taciturn.noise.sampling import lattice_normal"),
         ("taciturn.core.private", "x = getattr(self, 'random')\ny = getattr(self, name)\nz = import_module(name)"),
@@ -179,6 +184,13 @@ def test_what_is_allowed(module, source):
 
 def test_the_state_draws_an_id_and_no_noise():
     assert draws("taciturn.core.state", "x = np.random.normal()")
+
+
+def test_bandits_draw_choices_and_no_noise():
+    """Nothing there is drawn from secret bits, and the learner and its compiled sums draw nothing."""
+    assert draws("taciturn.bandits.choices", "import secrets")
+    assert draws("taciturn.learners.linear_bandit", "x = np.random.default_rng(1)")
+    assert draws("taciturn.compiled.linear_bandit", "x = np.random.default_rng(1)")
 
 
 # Where exact data and noise meet.

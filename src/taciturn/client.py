@@ -3,8 +3,8 @@
 **Retries.** A request that fails on the way, or is answered by 408, 429, 502, 503 or 504, is sent again after a pause,
 which doubles each time and has a random part; the server's `Retry-After` is waited for. Every request with rows to
 learn has a random `Idempotency-Key` and keeps it when it is sent again, so that its rows are learnt once: a server that
-has learnt them answers with the rounds that they have taken. A request that begins or ends a stream is not sent again
-once it may have arrived.
+has learnt them answers with the rounds that they have taken. Events have random ids in the same way. A request that
+begins or ends a stream is not sent again once it may have arrived.
 
 It needs the extra `client` (httpx), and for tables the extra `data` (pandas, pyarrow).
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import ssl
 import time
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,12 +24,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from taciturn.contract.model_file import Model, parse_model
-from taciturn.errors import InvalidInput, TaciturnError, integer, positive
+from taciturn.errors import InvalidInput, TaciturnError, finite, integer, positive
 
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["Client", "Learnt", "Predictions", "Released", "ServiceError"]
+__all__ = ["Client", "Decision", "Event", "Learnt", "Predictions", "Released", "ServiceError"]
 
 _JSON = "application/json"
 _ARROW = "application/vnd.apache.arrow.stream"
@@ -76,6 +77,41 @@ class Predictions(NamedTuple):
     probabilities: list[list[float] | None] | None = None
 
 
+class Event(NamedTuple):
+    """A row whose label comes later: its id and round, until when it takes a label, and the prediction.
+
+    `due` is in milliseconds since the epoch.
+
+    >>> Event("3f9a", 1, 600_000, 0, "yes").prediction
+    'yes'
+    """
+
+    event: str
+    round: int
+    due: int
+    release: int
+    prediction: Any
+    classes: list[Any] | None = None
+    probabilities: list[float] | None = None
+
+
+class Decision(NamedTuple):
+    """A decision: its event's id and round, until when it takes a reward, the chosen action, and all of them in order.
+
+    Each of these has the probability with which it was to be chosen, None if that is not known.
+
+    >>> Decision("3f9a", 1, 600_000, 0, "left", [("left", 0.5), ("right", 0.5)]).action
+    'left'
+    """
+
+    event: str
+    round: int
+    due: int
+    release: int
+    action: str
+    ranking: list[tuple[str, float | None]]
+
+
 class Released(NamedTuple):
     """A release: its number, its round, the standard deviation of its noise, and the model to use, if it was asked for.
 
@@ -105,6 +141,9 @@ class Client:
         Seconds to wait for an answer.
     retries : int
         How often a request is sent again at most.
+    certificate : path, optional
+        File, in PEM, of the authority that signed the certificate of the service, or of that certificate itself if it
+        signed itself; by default the public authorities.
 
     Examples
     --------
@@ -139,6 +178,7 @@ class Client:
         *,
         timeout: float = 30.0,
         retries: int = 8,
+        certificate: str | os.PathLike[str] | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         try:
@@ -157,9 +197,11 @@ class Client:
         self._errors: tuple[type[Exception], ...] = (httpx.TransportError,)
         self._not_sent: tuple[type[Exception], ...] = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
         self._models: dict[str, tuple[str, Model]] = {}
+        trusted = True if certificate is None else _trusting(Path(certificate))
         try:
             self._http = httpx.Client(
                 base_url=url,
+                verify=trusted,
                 timeout=self._timeout,
                 headers={"Authorization": f"Bearer {token}"},
                 transport=transport,
@@ -214,6 +256,30 @@ class Client:
         """End a stream: nothing more is learnt or released. What it reserved stays reserved."""
         return self._json("POST", f"{_path(name)}/close", b"", repeat=False)
 
+    def renew(
+        self,
+        name: str,
+        successor: str,
+        contract: Mapping[str, Any] | str | os.PathLike[str] | None = None,
+        ledger: str | None = None,
+    ) -> dict[str, Any]:
+        """Close a stream, and open its successor, which starts from the latest visible model, under its own budget.
+
+        What is promised to someone whose rows are in both is in the answer. Called again, it answers as before.
+
+        Parameters
+        ----------
+        name, successor : str
+            The stream, and what its successor is called.
+        contract : dict or path, optional
+            Of the successor, with the same columns and target; by default that of the stream.
+        ledger : str, optional
+            The people whose ledger pays for the successor; by default the ledger of the stream.
+        """
+        declared = contract if contract is None or isinstance(contract, Mapping) else _toml(Path(contract))
+        content = {"name": successor, "contract": declared, "ledger": ledger}
+        return self._json("POST", f"{_path(name)}/renew", _body(content), _JSON)
+
     # Rows.
 
     def learn(self, name: str, rows: Any, *, key: str | None = None, batch: int = _ROWS) -> Learnt:
@@ -258,6 +324,83 @@ class Client:
             chances += answer.get("probabilities") or []
         return Predictions(release, made, classes, chances if probabilities else None)
 
+    # Events: labels and rewards that come later.
+
+    def open(
+        self, name: str, row: Mapping[str, Any], *, event: str | None = None, probabilities: bool = False
+    ) -> Event:
+        """Predict for a row whose label comes later; the row waits for it.
+
+        Parameters
+        ----------
+        name : str
+            The stream, whose contract has `[events]`.
+        row : dict
+            The row, without the target.
+        event : str, optional
+            The id of the event, for callers that may repeat this call: it is opened once. By default a random one.
+        probabilities : bool
+            Whether probabilities of classes are asked for.
+        """
+        content = {"row": dict(row), "event": secrets.token_hex(16) if event is None else event}
+        query = {"probabilities": "true"} if probabilities else {}
+        made = self._json("POST", f"{_path(name)}/events", _body(content), _JSON, query=query)
+        return Event(**{field: made[field] for field in Event._fields if field in made})
+
+    def label(self, name: str, event: str | Event, label: Any) -> int:
+        """Give the label of an event, by its id or as `open` returned it; it is learnt once, after its wait.
+
+        Returns the round of the event.
+        """
+        number: int = self._json("PUT", _event(name, event, "label"), _body({"label": label}), _JSON)["round"]
+        return number
+
+    def reward(self, name: str, event: str | Decision, value: float) -> int:
+        """Give the reward of a decision, by its id or as `rank` returned it; it is learnt once, after its wait.
+
+        Returns the round of the decision.
+        """
+        content = _body({"value": _reward(value)})
+        number: int = self._json("PUT", _event(name, event, "reward"), content, _JSON)["round"]
+        return number
+
+    def rank(
+        self,
+        name: str,
+        context: Mapping[str, Any] | Iterable[Mapping[str, Any]],
+        actions: Iterable[Mapping[str, Any] | str] | None = None,
+        *,
+        excluded: Iterable[str] = (),
+        event: str | None = None,
+    ) -> Decision:
+        """Choose one of several actions for a visitor; `reward` tells later how good it was.
+
+        Parameters
+        ----------
+        name : str
+            The stream, whose contract has `[bandit]`.
+        context : dict, or list of dict
+            Values of the visitor's columns, and the id of the user, if the contract has `privacy.user`.
+        actions : iterable of dict or str, optional
+            The actions to choose among: names, or `{"id": ..., "features": {...}}`. By default all of the contract.
+        excluded : iterable of str
+            Actions that must not be chosen.
+        event : str, optional
+            As in `open`.
+        """
+        if isinstance(excluded, str) or isinstance(actions, str):
+            raise InvalidInput("actions and excluded are lists of names. Put a single name in brackets.")
+        given = None if actions is None else [{"id": each} if isinstance(each, str) else dict(each) for each in actions]
+        content = {
+            "contextFeatures": dict(context) if isinstance(context, Mapping) else [dict(part) for part in context],
+            "actions": given,
+            "excludedActions": list(excluded),
+            "eventId": secrets.token_hex(16) if event is None else event,
+        }
+        made = self._json("POST", f"{_path(name)}/rank", _body(content), _JSON)
+        ranking = [(each["id"], each["probability"]) for each in made["ranking"]]
+        return Decision(made["eventId"], made["round"], made["due"], made["release"], made["rewardActionId"], ranking)
+
     # Releases.
 
     def model(self, name: str, k: int | None = None) -> Model:
@@ -298,7 +441,8 @@ class Client:
                     if kind == "release" and (seen is None or data["k"] > seen):
                         seen = data["k"]
                         yield Released(**data)
-            except self._errors:
+            except self._errors as error:
+                self._check_trust(error)
                 failures += 1
                 if failures > self.retries:
                     raise self._unreachable() from None
@@ -385,17 +529,49 @@ class Client:
                     raise _error(answer)
                 wait = _retry_after(answer.headers.get("retry-after"))
             except self._errors as error:
+                self._check_trust(error)
                 if attempt >= self.retries or not (repeat or isinstance(error, self._not_sent)):
                     raise self._unreachable() from None
             attempt += 1
             time.sleep(max(_pause(attempt), 0.0 if wait is None else wait))
 
+    def _check_trust(self, error: BaseException | None) -> None:
+        """Reject a service whose certificate is not trusted: another attempt would not help."""
+        while error is not None:
+            if isinstance(error, ssl.SSLCertVerificationError):
+                raise ServiceError(
+                    f"the certificate of {self._http.base_url} is not trusted: {error.verify_message}. Check the "
+                    "address; for a certificate of your own, pass its file as certificate=."
+                ) from None
+            error = error.__cause__ or error.__context__
+
     def _unreachable(self) -> ServiceError:
         return ServiceError(f"{self._http.base_url} did not answer. Check the address, and that the service runs.")
 
 
+def _trusting(path: Path) -> ssl.SSLContext:
+    """Trust one authority alone."""
+    try:
+        return ssl.create_default_context(cafile=path)
+    except OSError as error:  # of which errors of SSL are a kind
+        why = "it is not a certificate in PEM" if isinstance(error, ssl.SSLError) else error.strerror
+        raise InvalidInput(f"{path} cannot be read: {why}. Pass the file that the service was started with.") from None
+
+
 def _path(name: str) -> str:
     return f"/v1/streams/{quote(name, safe='')}"
+
+
+def _event(name: str, event: str | Event | Decision, what: str) -> str:
+    return f"{_path(name)}/events/{quote(event if isinstance(event, str) else event.event, safe='')}/{what}"
+
+
+def _reward(value: Any) -> float:
+    """A finite number; the error does not quote what is none."""
+    try:
+        return finite("value", value)
+    except InvalidInput:
+        raise InvalidInput("a reward is a finite number. Send no reward if there is none.") from None
 
 
 def _toml(path: Path) -> dict[str, Any]:

@@ -118,6 +118,14 @@ def regression(report):
     assert report["ratios"]["NumPy leader / PQFTL, d=90"]["median"] > 0.1
 
 
+def bandits(report):
+    """Decisions are fast, and one model is learnt nearly as fast as PQFTL, on few rows too."""
+    assert 1e-6 < report["ratios"]["learning, one model / PQFTL"]["median"] < 10.0
+    assert {"PrivateLinUCB, one model", "PrivateThompson, one model", "learning, models of arms"} <= set(
+        report["seconds"]
+    )
+
+
 def running_noise(report):
     """Noise within six of its standard errors of the stated one, errors within 0.1 %."""
     for name, ratio in report["measured / stated"].items():
@@ -206,6 +214,7 @@ def search(report):
 SCRIPTS = {
     accuracy: ("sklearn", DATA, TABLES),
     accounting: ("dp_accounting",),
+    bandits: (),
     decayed_sums: (),
     forgetting: (DATA, TABLES),
     engines: ("pyarrow",),

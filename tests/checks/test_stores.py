@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import hmac
 from dataclasses import replace
 
 import pytest
@@ -13,7 +14,7 @@ from taciturn import Ledger
 from taciturn.checks import ContractBroken, StoreCase, check_store, checks_for
 from taciturn.checks.suite import run_checks
 from taciturn.errors import StateConflict
-from taciturn.store import Store, encryption, store, witness
+from taciturn.store import Event, EventLog, Store, encryption, store, witness
 
 pytestmark = pytest.mark.privacy
 
@@ -139,6 +140,22 @@ class LeavesTheFirstOpen(Store):
         now.execute("UPDATE streams SET name = 'before' WHERE lineage = ?", old.lineage)
 
 
+class KeepsEvents(Store):
+    """Does not look at events in a commit."""
+
+    def _learn_events(self, now, saved, t):
+        pass
+
+
+class ErasesEventsEarly(Store):
+    """Erases events in a transaction of its own."""
+
+    def commit(self, saved, **settings):
+        with self.database.transaction() as now:
+            now.execute("UPDATE stream_events SET content = NULL, label = NULL")
+        return super().commit(saved, **settings)
+
+
 class AnyKey(Store):
     """Does not compare keys in a commit."""
 
@@ -162,6 +179,8 @@ CLASSES = [
     ("witness_is_told_before_a_commit_returns", WithoutWitness),
     ("adopted_streams_are_charged_in_full", AdoptsForNothing),
     ("adopted_streams_are_charged_in_full", LeavesTheFirstOpen),
+    ("events_are_learnt_with_the_state", KeepsEvents),
+    ("events_are_learnt_with_the_state", ErasesEventsEarly),
     ("keys_are_rotated", AnyKey),
 ]
 
@@ -170,7 +189,43 @@ def nothing(*_, **__):
     """A check that finds nothing wrong."""
 
 
+def at_any_time(self, now, closings, known, sealed, time):
+    """Labels that are never late."""
+    return CLOSE(self, now, closings, known, 0, 0)
+
+
+def after_sealing(self, now, closings, known, sealed, time):
+    """Labels whose time is compared with the clock alone."""
+    return CLOSE(self, now, closings, known, 0, time)
+
+
+def without_order(self, most=2**16):
+    """Events that are due, whatever was opened before them."""
+    with self._database.transaction() as now:
+        rows = now.rows("SELECT number, content, label FROM stream_events WHERE due <= ?", self._time(now))
+    return [Event(*row) for row in rows]
+
+
+def when_labelled(self, most=2**16):
+    """Events that have labels, whether their wait has passed or not."""
+    with self._database.transaction() as now:
+        rows = now.rows("SELECT number, content, label FROM stream_events WHERE label IS NOT NULL")
+    return [Event(*row) for row in rows]
+
+
+CLOSE = EventLog._close
+
 FUNCTIONS = [
+    ("events_are_opened_once_with_consecutive_numbers", hmac, "compare_digest", lambda one, two: True),
+    ("events_are_opened_once_with_consecutive_numbers", EventLog, "_known", lambda self, now, ids: {}),
+    ("events_take_one_label_before_their_wait_ends", EventLog, "_close", at_any_time),
+    ("events_take_one_label_before_their_wait_ends", EventLog, "_close", after_sealing),
+    ("events_enter_in_order_and_not_before_their_wait", EventLog, "seal", when_labelled),
+    ("events_enter_in_order_and_not_before_their_wait", EventLog, "seal", without_order),
+    ("events_are_secret_and_go_with_their_stream", store, "erase_events", nothing),
+    ("events_are_secret_and_go_with_their_stream", store, "take_over_events", nothing),
+    ("events_are_secret_and_go_with_their_stream", encryption, "_associated", lambda *_: b""),
+    ("events_are_secret_and_go_with_their_stream", encryption.Key, "encrypt", lambda self, data, *_: data),
     ("generations_only_rise", store, "check_step", nothing),
     ("spent_only_rises_up_to_the_reservation", store, "check_step", nothing),
     ("spent_only_rises_up_to_the_reservation", store, "at_most", lambda less, more: True),
@@ -187,7 +242,9 @@ def test_the_fault_is_caught(name, faulty, tmp_path):
     assert outcome(store_case("sqlite", tmp_path, store=faulty), name).verdict == "failed"
 
 
-@pytest.mark.parametrize(("name", "home", "attribute", "fault"), FUNCTIONS, ids=[f"{f[0]}, {f[2]}" for f in FUNCTIONS])
+@pytest.mark.parametrize(
+    ("name", "home", "attribute", "fault"), FUNCTIONS, ids=[f"{f[0]}, {f[2]}, {f[3].__name__}" for f in FUNCTIONS]
+)
 def test_the_fault_of_a_function_is_caught(name, home, attribute, fault, tmp_path, monkeypatch):
     monkeypatch.setattr(home, attribute, fault)
     assert outcome(store_case("sqlite", tmp_path), name).verdict == "failed"

@@ -1,15 +1,22 @@
 """`taciturn serve` and `taciturn token`."""
 
+import ipaddress
 import json
-import os
-import subprocess
-import sys
+import re
+import ssl
+from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from typer.testing import CliRunner
 
+from served import served_by_command
 from taciturn.cli.app import app
+from taciturn.client import Client, ServiceError
 from taciturn.errors import InvalidInput
 from taciturn.service.tokens import Tokens
 from taciturn.store.database import Database
@@ -64,22 +71,79 @@ def test_mistakes_are_told_in_a_sentence(tmp_path, monkeypatch, arguments, sente
 
 def test_it_serves_until_it_is_told_to_stop(tmp_path):
     secret = answer("token", "create", "--store", tmp_path / "s.db", "--scope", "admin")["token"]
-    command = [sys.executable, "-m", "taciturn", "serve", "--store", str(tmp_path / "s.db"), "--port", "0", "--json"]
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as one:
-        try:
-            printed = ""
-            while not printed.rstrip().endswith("}"):
-                printed += one.stdout.readline()
-            where = json.loads(printed)["address"]
-            for _ in range(500):
-                try:
-                    listed = httpx.get(f"{where}/v1/streams", headers={"authorization": f"Bearer {secret}"})
-                    break
-                except httpx.TransportError:
-                    assert one.poll() is None
-            assert listed.json() == {"streams": []}
-        finally:
-            one.terminate()
-        assert one.wait(20.0) in (0, -15)
-        assert one.stderr.read() == ""
+    with served_by_command("--store", tmp_path / "s.db") as where, Client(where, secret) as client:
+        assert client.streams() == []
+
+
+def self_signed(folder):
+    """Files of a certificate for 127.0.0.1, and of its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "taciturn")])
+    now = datetime.now(UTC)
+    made = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+    made = made.not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
+    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    made = made.add_extension(address, critical=False).add_extension(x509.BasicConstraints(True, 0), critical=True)
+    files = folder / "server.pem", folder / "server.key"
+    files[0].write_bytes(made.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM))
+    files[1].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return files
+
+
+def test_it_serves_over_tls_beyond_this_machine(tmp_path):
+    certificate, key = self_signed(tmp_path)
+    secret = answer("token", "create", "--store", tmp_path / "s.db", "--scope", "admin")["token"]
+    tls = "--tls-cert", certificate, "--tls-key", key
+    contract = {
+        "privacy": {"epsilon": 1.0},
+        "target": {"column": "bought", "positive": ["yes"]},
+        "learning": {"horizon": 100, "release": 10},
+        "columns": {"age": {"range": [0, 100]}},
+    }
+    with served_by_command("--store", tmp_path / "s.db", "--host", "0.0.0.0", "--tick", "100ms", *tls) as where:
+        assert where.startswith("https://0.0.0.0:")
+        where = where.replace("0.0.0.0", "127.0.0.1")
+        with Client(where, secret, certificate=certificate) as client:
+            client.create("shop", contract)
+            assert client.learn("shop", [{"age": 30, "bought": "yes"}] * 10).last == 10
+            assert next(client.live("shop")).t == 10
+        with Client(where, secret) as client, pytest.raises(ServiceError, match="is not trusted: self-signed"):
+            client.streams()
+        with Client(where, secret) as client, pytest.raises(ServiceError, match="is not trusted: self-signed"):
+            next(client.live("shop"))
+        other = self_signed(tmp_path)[0]  # of the same name, and with another key
+        with Client(where, secret, certificate=other) as client, pytest.raises(ServiceError, match="is not trusted"):
+            client.streams()
+        plain = where.replace("https", "http")
+        with Client(plain, secret, retries=0) as client, pytest.raises(ServiceError, match="did not answer"):
+            client.streams()
+
+
+def test_a_cookie_of_a_server_with_tls_is_sent_by_tls_only(tmp_path):
+    certificate, key = self_signed(tmp_path)
+    secret = answer("token", "create", "--store", tmp_path / "s.db", "--scope", "admin")["token"]
+    with served_by_command("--store", tmp_path / "s.db", "--tls-cert", certificate, "--tls-key", key) as where:
+        trusted = ssl.create_default_context(cafile=certificate)
+        with httpx.Client(base_url=where, verify=trusted) as browser:
+            form = browser.get("/login").text
+            fields = dict(re.findall(r'<input[^>]*name="([^"]+)"[^>]*value="([^"]*)"', form)) | {"token": secret}
+            done = browser.post("/login", data=fields, headers={"origin": where})
+        assert done.status_code == 303, done.text
+        assert "; secure" in done.headers["set-cookie"].lower()
+
+
+@pytest.mark.parametrize("content", [None, "no certificate"])
+def test_a_client_without_a_certificate_says_so(tmp_path, content):
+    if content is not None:
+        (tmp_path / "ca.pem").write_text(content)
+    with pytest.raises(InvalidInput, match=r"ca.pem cannot be read: .* Pass the file that"):
+        Client("https://127.0.0.1:1", "t", certificate=tmp_path / "ca.pem")
+
+
+def test_files_that_are_no_certificate_are_told_in_a_sentence(tmp_path):
+    certificate, key = self_signed(tmp_path)
+    for files in ((key, key), (certificate, certificate), (tmp_path / "s.db", key)):
+        (tmp_path / "s.db").touch()
+        done = run("serve", "--store", tmp_path / "t.db", "--port", "0", "--tls-cert", files[0], "--tls-key", files[1])
+        assert isinstance(done.exception, InvalidInput), done.exception
+        assert "are not a certificate and its key" in str(done.exception)

@@ -12,6 +12,7 @@ from taciturn import BudgetExhausted, Cost, InvalidInput, L2Ball, Ledger, Logist
 from taciturn.accounting.cost import gaussian, total
 from taciturn.cli.app import app
 from taciturn.errors import StateConflict
+from taciturn.service.tokens import Tokens
 from taciturn.store import Chunk, Store
 from taciturn.store.database import Database
 from taciturn.store.overview import read_ledger
@@ -114,6 +115,37 @@ def test_adopt_prints_both_costs(restored):
     text = run("store", "adopt", path, "clicks", "--witness", witness, "--yes").stdout
     assert "charged epsilon = " in text
     assert text.index("first stream") < text.index("second stream") < text.index("both together")
+
+
+@pytest.mark.parametrize("place", ["with a witness", "without one", "moved"])
+def test_tokens_of_a_backup_are_revoked(tmp_path, place):
+    """One that was revoked after the backup is live in it; those that are made after the adoption stay."""
+    path, witness = tmp_path / "all.db", tmp_path / "elsewhere.db" if place == "with a witness" else None
+    ledger = Ledger.create(path, Privacy(1.0, 1e-6), witness=witness)
+    store = Store(path, witness=witness)
+    for name in ("one", "two"):
+        saved = opened(store, ledger, name)
+    tokens = Tokens(store.database)
+    revoked, secret = tokens.create(["admin"])
+    _, session = tokens.open_session(secret)
+    tokens.create(["read"], seconds=-1.0)
+    run("store", "backup", path, tmp_path / "backup.db")
+    tokens.revoke(revoked.id)
+    committed(store, saved)
+    if place == "moved":
+        path = tmp_path / "moved.db"
+    path.write_bytes((tmp_path / "backup.db").read_bytes())
+    assert Tokens(Database(path)).check(secret) is not None
+    options = () if witness is None else ("--witness", witness)
+    done = run("store", "adopt", path, "one", *options, "--yes")
+    assert "1 token was live in the backup, and may have been revoked since" in done.stdout
+    tokens = Tokens(Database(path))
+    assert tokens.check(secret) is None
+    assert tokens.check(session) is None
+    _, new = tokens.create(["admin"])
+    data = answer("store", "adopt", path, "two", *options, "--yes")
+    assert data["revoked_tokens"] == (0 if place == "with a witness" else 1)
+    assert (Tokens(Database(path)).check(new) is not None) == (place == "with a witness")
 
 
 def test_adopt_asks_first(restored):

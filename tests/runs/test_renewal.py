@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -184,3 +185,13 @@ def test_a_run_without_releases_cannot_be_followed(tmp_path):
     run = begin(Folder(tmp_path), store, contract.plan(), contract.digest)
     with pytest.raises(InvalidInput, match="has released nothing"):
         renewal_of(store, run.saved, 1e-6)
+
+
+def test_a_served_stream_is_renewed_by_its_server(case):
+    made = case("one")
+    old = Store(made.place["old"])
+    closing = old.load("old")
+    served = replace(closing, about={**closing.about, "served": True})
+    with pytest.raises(InvalidInput, match=r"learns by taciturn serve.*POST /v1/streams/old/renew"):
+        renew(old, served, Folder(made.path / "new"), old, made.contract.plan(), made.contract.digest, delta=1e-6)
+    assert not old.load("old").closed

@@ -5,6 +5,7 @@ Both have the same seed, so that what differs is the row. Everything is compared
 out, and with them lengths and hashes of bodies that hold them; so are dates.
 """
 
+import datetime
 import json
 import re
 
@@ -12,6 +13,7 @@ import httpx
 import pytest
 
 from served import NAME, Client, declared, set_clock, some_rows
+from taciturn.accounting import unit
 from taciturn.contract.contract import contract_of
 from taciturn.service.server import running
 from taciturn.service.service import Service
@@ -118,6 +120,54 @@ def test_rows_of_a_user_that_do_not_count_are_answered_alike(tmp_path):
     other = [{**row, "age": 1, "y": "no"} if row["who"] == "user 3" else row for row in rows]
     one, two = transcript(tmp_path / "one", rows, users=True), transcript(tmp_path / "two", other, users=True)
     assert one == two
+
+
+def events_transcript(folder, rows, labels, monkeypatch):
+    """All that readers are told while events are opened and closed, at ticks; `labels` has the tick of each label.
+
+    Ten events are opened in each tick, and wait for five of them.
+    """
+    folder.mkdir()
+    now = [datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)]
+    monkeypatch.setattr(unit, "utc_now", lambda: now[0])
+    service = Service(Store(folder / "streams.db"), seed=7)
+    service.create(NAME, contract_of(declared(1000, 10) | {"events": {"wait": "5 seconds"}}))
+    secret = service.tokens.create(["learn", "predict"])[1]
+    reader = service.tokens.create(["read", "predict"])[1]
+    told = []
+    with set_clock(service) as next_tick, running(service) as address:
+        sender, client = Client(address, secret), Client(address, reader)
+        for tick in range(len(rows) // 10 + 8):
+            for number in range(10 * tick, min(10 * tick + 10, len(rows))):
+                answer = sender.post(f"/v1/streams/{NAME}/events", json={"row": rows[number], "event": f"e{number}"})
+                told.append(("open", masked(answer)[0], answer.json()["round"], answer.json()["release"]))
+            for number, (at, label) in labels.items():
+                if at == tick:
+                    path = f"/v1/streams/{NAME}/events/e{number}/label"
+                    sender.http.put(next(sender.addresses) + path, json={"label": label})
+            now[0] += datetime.timedelta(seconds=1)
+            service.event_writer(NAME).learn_due()
+            told.append(("tick", next_tick()))
+            for path in (f"/{NAME}", f"/{NAME}/models/latest", f"/{NAME}/models"):
+                told.append((path, masked(client.get(f"/v1/streams{path}"))))
+            told.append(("metrics", masked(client.get("/metrics"))))
+            told.append(("predict", masked(client.predict(some_rows(2)))))
+    return told
+
+
+@pytest.mark.parametrize(
+    "other",
+    [(3, "no"), (6, "yes"), (7, "yes"), (2, [1]), None],
+    ids=["another label", "just in time", "too late", "no label", "never"],
+)
+def test_one_label_that_comes_at_another_time_or_not_changes_nothing_but_noisy_numbers(tmp_path, monkeypatch, other):
+    rows = [{name: value for name, value in row.items() if name != "y"} for row in some_rows(60)]
+    labels = {number: (number // 10 + number % 5, "yes") for number in range(60) if number % 7}
+    changed = {number: at for number, at in labels.items() if number != 20} | ({} if other is None else {20: other})
+    one = events_transcript(tmp_path / "one", rows, labels, monkeypatch)
+    two = events_transcript(tmp_path / "two", rows, changed, monkeypatch)
+    assert one == two
+    assert sum(each == ("tick", [NAME]) for each in one) == 6
 
 
 def test_noisy_numbers_differ(tmp_path):

@@ -16,6 +16,7 @@ from taciturn.errors import StateConflict, StoreUnavailable
 from taciturn.service import rows as service_rows
 from taciturn.service.server import running
 from taciturn.service.service import Limits, Service
+from taciturn.service.writer import Writer
 from taciturn.store import Chunk, Request, Store
 
 
@@ -105,6 +106,34 @@ def test_requests_that_wait_become_one_commit(served):
     assert sum(commits) == 12
     assert len(commits) <= 4
     assert sorted(answer.json()["first"] for answer in answers) == list(range(2, 26, 2))
+
+
+def test_clients_that_were_just_answered_share_the_next_commit(tmp_path, monkeypatch):
+    """Without a moment's wait, one of them would be committed alone, and the others would wait for two commits."""
+    service, _ = service_at(tmp_path / "streams.db")
+    sizes = []
+
+    def slow(self, group):
+        sizes.append(len(group))
+        time.sleep(0.02)
+        return [(1, 1)] * len(group)
+
+    monkeypatch.setattr(Writer, "_outcomes", slow)
+
+    async def client(number):
+        for each in range(6):
+            for _ in range(number):  # they come one after the other
+                await asyncio.sleep(0)
+            await service.learn(NAME, f"{number} {each}", "application/json", b'{"rows": [{}]}')
+
+    async def clients():
+        await service.learn(NAME, "first", "application/json", b'{"rows": [{}]}')
+        await asyncio.gather(*map(client, range(8)))
+
+    asyncio.run(clients())
+    service.close()
+    assert sum(sizes) == 49
+    assert len(sizes) < 11, sizes  # 8 with the wait, and 13 without
 
 
 @pytest.mark.privacy

@@ -23,6 +23,17 @@ from taciturn.problem.losses import Logistic
 from taciturn.problem.problem import Problem
 from taciturn.problem.sets import L2Ball
 from taciturn.store.encryption import new_key
+from taciturn.store.events import (
+    Closing,
+    Event,
+    EventConflict,
+    EventEnded,
+    EventLog,
+    Opened,
+    Opening,
+    TooManyEvents,
+    UnknownEvent,
+)
 from taciturn.store.store import Chunk, Saved, Store
 from taciturn.store.witness import Witness
 
@@ -429,6 +440,195 @@ def adopted_streams_are_charged_in_full(case: StoreCase) -> None:
     store.commit(second, position=(1, 5, 5, "x"), spent=gaussian(0.002), state=b"", releases=[Chunk(5, 5, 5, b"again")])
 
 
+# Events.
+
+_HOUR = 3_600_000
+
+
+def _opening(number: int, body: bytes = b"") -> Opening:
+    return Opening(b"id %d" % number, b"request %d" % number + body, b"row %d" % number)
+
+
+def _closing(number: int, label: bytes = b"yes") -> Closing:
+    return Closing(b"id %d" % number, b"hash of " + label, label)
+
+
+def _events_at(case: StoreCase, store: Store, saved: Saved) -> EventLog:
+    """The events of a stream, as another process sees them."""
+    return case.reopen(store).events(saved.lineage, saved.name)
+
+
+def _of_events(store: Store, name: str = "stream", **settings: Any) -> tuple[Saved, EventLog]:
+    saved = _created(store, name, about={"events": True}, **settings)
+    return saved, store.events(saved.lineage, name)
+
+
+def events_are_opened_once_with_consecutive_numbers(case: StoreCase) -> None:
+    """Events are numbered from 1 on, also if several processes open them; one that is repeated keeps its number."""
+    store = case.fresh()
+    saved, log = _of_events(store)
+    logs = [_events_at(case, store, saved) for _ in range(4)]
+    numbers: dict[int, int] = {}
+
+    def opens(process: int) -> None:
+        for start in range(0, 9, 3):
+            ids = [9 * process + start + each for each in range(3)]
+            made, _ = logs[process].exchange([_opening(each) for each in ids], wait=_HOUR)
+            numbers.update({each: one.number for each, one in zip(ids, made, strict=True) if isinstance(one, Opened)})
+
+    others = [error for error in race([lambda n=n: opens(n) for n in range(4)]) if error is not None]  # type: ignore[misc]
+    demand(not others, f"racing processes raised {others[:1]}", "Let them wait for each other.")
+    demand(sorted(numbers.values()) == list(range(1, 37)), f"events have the numbers {numbers}", "Count under a lock.")
+    demand(log.opened == 36, f"after 36 events {log.opened} were opened", "Count them in the same transaction.")
+    [again, other], _ = log.exchange([_opening(5), _opening(6, b"of another row")], wait=_HOUR)
+    fault = f"an event that was opened as {numbers[5]} is opened again as {again}"
+    same = isinstance(again, Opened) and (again.number, again.content) == (numbers[5], b"row 5")
+    demand(same, fault, "Recognise it by its id, and give what was stored.")
+    demand(isinstance(other, EventConflict), "an id was used for two rows", "Compare the hash of the request.")
+    limits: dict[str, Any] = {"most": 37}
+    for what, kind in (("more events than may wait", TooManyEvents), ("events past the horizon", BudgetExhausted)):
+        made, _ = log.exchange([_opening(100), _opening(101)], wait=_HOUR, **limits)
+        fits = isinstance(made[0], Opened) and isinstance(made[1], kind)
+        demand(fits, f"{what} were opened", "Count those that are not learnt, and all.")
+        limits = {"horizon": 37}
+    demand(log.opened == 37, "an event that was rejected has a number", "Store nothing of it.")
+
+
+def events_take_one_label_before_their_wait_ends(case: StoreCase) -> None:
+    """The first label counts, if it comes in time; the same one again is accepted again, and any other rejected."""
+    store = case.fresh()
+    saved, log = _of_events(store)
+    log.exchange([_opening(1), _opening(2), _opening(3)], wait=0)
+    _, [late] = log.exchange([], [_closing(1)])
+    demand(isinstance(late, EventEnded), f"a label after the wait was answered by {late}", "Compare with the clock.")
+    second = _of_events(store, "second")[1]
+    second.exchange([_opening(1), _opening(2)], wait=_HOUR)
+    _, made = second.exchange([], [_closing(1), _closing(1), _closing(1, b"no"), _closing(7)])
+    kinds = [each if isinstance(each, int) else type(each) for each in made]
+    fault = f"a label, the same again, another and one of no event were answered by {kinds}"
+    demand(kinds == [1, 1, EventConflict, UnknownEvent], fault, "Store the first, and compare the others with it.")
+    logs = [case.reopen(store).events(second.lineage) for _ in range(THREADS)]
+    accepted: list[int] = []
+
+    def close(number: int) -> None:
+        _, [outcome] = logs[number].exchange([], [_closing(2, b"label %d" % number)])
+        if not isinstance(outcome, Exception):
+            accepted.append(number)
+
+    raised = [error for error in race([lambda n=n: close(n) for n in range(THREADS)]) if error is not None]  # type: ignore[misc]
+    demand(not raised, f"racing labels raised {raised[:1]}", "Let them wait for each other.")
+    demand(len(accepted) == 1, f"{len(accepted)} of {THREADS} labels of one event were accepted", "Let one win.")
+    with store.database.transaction() as now:  # the wait of the second event ends
+        now.execute("UPDATE stream_events SET due = 0 WHERE lineage = ?", second.lineage)
+    sealed = case.reopen(store).events(second.lineage).seal()
+    expected = [(1, b"row 1", b"yes"), (2, b"row 2", b"label %d" % accepted[0])]
+    demand([tuple(each) for each in sealed] == expected, f"sealed are {sealed}", "Store the label that was accepted.")
+    log.seal()
+    with store.database.transaction() as now:  # a clock that is set back
+        now.execute("UPDATE stream_events SET due = ? WHERE lineage = ?", 2**52, saved.lineage)
+    _, [late] = log.exchange([], [_closing(2)])
+    demand(isinstance(late, EventEnded), "a sealed event took a label", "Seal events before they are read.")
+    demand(
+        log.seal() == [Event(n, b"row %d" % n, None) for n in (1, 2, 3)], "sealed events changed", "Read them again."
+    )
+
+
+def events_enter_in_order_and_not_before_their_wait(case: StoreCase) -> None:
+    """Events are learnt in the order of their numbers, each after its wait, whether it has a label or not."""
+    store = case.fresh()
+    saved, log = _of_events(store)
+    log.exchange([_opening(1)], [_closing(1)], wait=_HOUR)
+    early = log.seal()
+    demand(early == [] and not log.waits(), "an event with a label was learnt before its wait", "Wait for the clock.")
+    log.exchange([_opening(2)], wait=0)
+    demand(log.seal() == [], "an event was learnt before one that was opened earlier", "Learn them by their numbers.")
+    with store.database.transaction() as now:
+        now.execute("UPDATE stream_events SET due = 0 WHERE number = 1")
+    numbers = [each.number for each in _events_at(case, store, saved).seal(most=1)]
+    demand(log.waits() and numbers == [1], f"of two events that are due the first one is {numbers}", "Order them.")
+    numbers = [each.number for each in log.seal()]
+    demand(numbers == [1, 2], f"events that are due and not learnt are {numbers}", "Return them until they are.")
+
+
+def events_are_learnt_with_the_state(case: StoreCase) -> None:
+    """A commit learns the events up to its round, and erases them; no round is beyond the last sealed event."""
+    store = case.fresh()
+    saved, log = _of_events(store)
+    log.exchange([_opening(1), _opening(2)], [_closing(1)], wait=0)
+    what = "a round of an event that is not sealed"
+    _leaves_no_trace(case, store, what, StateConflict, lambda: store.commit(saved, **_to_round(1, 1)))
+    sealed = log.seal()
+    _leaves_no_trace(
+        case,
+        store,
+        "a release that cannot be stored",
+        Exception,
+        lambda: store.commit(saved, **_to_round(1, 1), releases=[Chunk(1, 1, 2**80, b"")]),
+    )
+    remedy = "Erase events in the transaction of the commit."
+    demand(log.seal() == sealed, "a commit that failed has learnt events", remedy)
+    saved = store.commit(saved, **_to_round(1, 1))
+    rest = _events_at(case, store, saved).seal()
+    demand(rest == sealed[1:], f"after round 1 the events that are not learnt are {rest}", remedy)
+    with store.database.transaction(write=False) as now:
+        kept = now.rows("SELECT number FROM stream_events WHERE content IS NOT NULL OR label IS NOT NULL")
+    demand(kept == [(2,)], f"the contents of events {kept} are stored after round 1", "Erase what was learnt.")
+    _, [again] = log.exchange([], [_closing(1)])
+    [ended], _ = log.exchange([_opening(1)], wait=_HOUR)
+    known = isinstance(ended, EventEnded) and (again == 1 or isinstance(again, EventEnded))
+    demand(known, "an event that was learnt is opened again", "Remember its id for a while.")
+    store.commit(saved, **_to_round(2, 2))
+    demand(log.seal() == [], "events were learnt twice", remedy)
+    plain = _created(store, "without events")
+    fails = rejects(StateConflict, lambda: store.events(plain.lineage).exchange([_opening(1)], wait=0))
+    demand(fails, "a stream of rows has an event", "Say so when it is created.")
+
+
+def _to_round(generation: int, t: int) -> dict[str, Any]:
+    made = (generation, t, generation, str(generation))
+    return {"position": made, "spent": gaussian(0.001, generation), "state": b"state"}
+
+
+def events_are_secret_and_go_with_their_stream(case: StoreCase) -> None:
+    """Contents and labels are encrypted, also by a new key; a closed stream has none, and an adopted one all."""
+    address = case.address()
+    with _keys() as (key, other):
+        store = case.store(address, key=key)
+        private = pigd(Problem(Logistic(), L2Ball(1.0), 2, ridge=0.5), BUDGET, 10)
+        state = replace(private.start(), lineage="lineage of stream", token="0").to_bytes()
+        saved, log = _of_events(store, state=state)
+        _of_events(store, "closed")[1].exchange([_opening(1)], [_closing(1)], wait=_HOUR)
+        log.exchange([_opening(1), _opening(2)], wait=0)
+        log.exchange([_opening(3)], [_closing(3)], wait=_HOUR)
+        store.close(store.load("closed"))
+        with store.database.transaction(write=False) as now:
+            stored = now.rows("SELECT lineage, content, label FROM stream_events WHERE content IS NOT NULL")
+        text = b"".join(bytes(blob) for _, *blobs in stored for blob in blobs if blob is not None)
+        demand(b"row" not in text and b"yes" not in text, "an event is stored in clear", "Encrypt rows and labels.")
+        mine = all(lineage == saved.lineage for lineage, *_ in stored)
+        demand(mine, "the events of a closed stream are stored", "Erase them when it is closed.")
+        store.rotate_key(other)
+        wrong = case.reopen(store, key=key).events(saved.lineage)
+        fails = rejects(TaciturnError, lambda: wrong.exchange([_opening(9)], wait=0))
+        demand(fails, "an event was stored under an old key", "Compare the key with the stream's.")
+        second = case.reopen(store, key=other).adopt("stream")
+        log = case.reopen(store, key=other).events(second.lineage)
+        sealed = log.seal()
+        expected = [Event(1, b"row 1", None), Event(2, b"row 2", None)]
+        demand(sealed == expected, f"the events of an adopted stream are {sealed}", "Copy them, encrypted anew.")
+        _, [outcome] = log.exchange([], [_closing(3)])
+        demand(outcome == 3, f"an event of an adopted stream is closed by {outcome}", "Copy labels and ids.")
+        blobs = dict.fromkeys(("1", "2"), b"")
+        with store.database.transaction() as now:
+            for number in blobs:
+                sql = "SELECT content FROM stream_events WHERE lineage = ? AND number = ?"
+                blobs[number] = bytes(now.rows(sql, second.lineage, int(number))[0][0])
+            sql = "UPDATE stream_events SET content = ? WHERE lineage = ? AND number = 1"
+            now.execute(sql, blobs["2"], second.lineage)
+        moved = rejects(TaciturnError, log.seal)
+        demand(moved, "the row of one event was read as another's", "Bind it to its number by associated data.")
+
+
 # Encryption.
 
 
@@ -521,6 +721,11 @@ CHECKS = (
     ledger_elsewhere_is_reserved_first,
     witness_is_told_before_a_commit_returns,
     adopted_streams_are_charged_in_full,
+    events_are_opened_once_with_consecutive_numbers,
+    events_take_one_label_before_their_wait_ends,
+    events_enter_in_order_and_not_before_their_wait,
+    events_are_learnt_with_the_state,
+    events_are_secret_and_go_with_their_stream,
     encrypted_states_need_their_key,
     keys_are_rotated,
 )

@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # imported inside the command, so that other commands start f
     from taciturn.accounting.unit import Example, User
     from taciturn.audit import Audit
 
-Name = Literal["pigd", "pgiga", "pocp-ftl", "pqftl", "pftrl", "private_sum", "class_sums", "pol", "ewoo"]
+Name = Literal["pigd", "pgiga", "pocp-ftl", "pqftl", "pftrl", "private_sum", "class_sums", "linucb", "pol", "ewoo"]
 Units = Literal["example", "user"]
 Calibrations = Literal["exact", "paper-printed", "paper-proven"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -15,6 +16,8 @@ from taciturn.errors import positive as above_0
 from taciturn.readers.source import Format
 
 if TYPE_CHECKING:  # imported inside commands, so that the others start fast
+    from taciturn.contract.contract import Contract
+    from taciturn.plan import Plan
     from taciturn.readers.draft_contract import Draft
     from taciturn.readers.table_check import TableCheck
 
@@ -146,6 +149,9 @@ def check(
     format: Annotated[
         Format | None, typer.Option(help="Format of the data; by default from the file extension.")
     ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Plan for processes or machines that add up rows, and say what to state.", min=1)
+    ] = None,
 ) -> None:
     """Explain a contract: the guarantee, what is public, the features, and the expected noise.
 
@@ -164,7 +170,11 @@ def check(
     from taciturn.contract.explain import explain, explanation
 
     declared = read_contract(contract)
-    plan = declared.plan()
+    if workers is not None and declared.bandit is not None:
+        raise InvalidInput("a contract with [bandit] is for taciturn serve, which has no workers. Leave --workers out.")
+    plan = declared.plan(workers=workers)
+    if workers is not None:
+        _tell_release(declared, plan)
     if data is None:
         if as_json:
             typer.echo(json_text(explain(declared, plan)))
@@ -174,13 +184,23 @@ def check(
     from taciturn.readers.rows import open_parts
     from taciturn.readers.table_check import check_table
 
-    found = check_table(declared, plan, open_parts(declared, data, format=format), _tell_rows, show_values)
+    with closing(open_parts(declared, data, format=format)) as parts:
+        found = check_table(declared, plan, parts, _tell_rows, show_values)
     if sys.stderr.isatty():
         typer.echo("\r" + " " * 40 + "\r", nl=False, err=True)  # the progress
     if as_json:
         typer.echo(json_text({**explain(declared, plan), "data": found.as_data()}))
     else:
         Console().print(*_table_report(found), sep="\n", highlight=False)
+
+
+def _tell_release(declared: Contract, plan: Plan) -> None:
+    """Say what the contract must state, if workers need other blocks than it has."""
+    from taciturn.core.schedule import Every
+
+    schedule = plan.private.timetable.schedule
+    if schedule != declared.plan().private.timetable.schedule and isinstance(schedule, Every):
+        warn(f"workers learn this contract if it states release = {schedule.rounds} under [learning]; it does not yet.")
 
 
 def _tell_rows(rows: int) -> None:
@@ -194,8 +214,10 @@ def _table_report(check: TableCheck) -> list[Any]:
     from rich.markup import escape
     from rich.table import Table
 
+    from taciturn._util.output import NOT_PRIVATE
+
     lines: list[Any] = [
-        "[bold red]NOT PRIVATE: computed from exact data; do not publish[/bold red]",
+        f"[bold red]{NOT_PRIVATE}[/bold red]",
         f"{check.rows:,} rows, {check.bad:,} of them bad{_percent(check.bad, check.rows)}: without influence, with "
         "--bad-rows zero.",
     ]
@@ -300,7 +322,7 @@ def predict(
             f"release, after row {due:,}, and predict again."
         )
     kept = list(dict.fromkeys(keep or ()))
-    batches = open_rows(
+    opened = open_rows(
         read.contract,
         data,
         bad_rows="zero" if bad_rows == "blank" else "stop",
@@ -309,9 +331,10 @@ def predict(
         keep=kept,
     )
     if out is None:
-        write_predictions(read, batches, sys.stdout, proba=proba, as_json=as_json, keep=kept)
+        with closing(opened) as batches:
+            write_predictions(read, batches, sys.stdout, proba=proba, as_json=as_json, keep=kept)
         return
-    with replaced(out) as file:
+    with closing(opened) as batches, replaced(out) as file:
         text = TextIOWrapper(file, encoding="utf-8", newline="")
         write_predictions(read, batches, text, proba=proba, as_json=as_json, keep=kept)
         text.detach()  # otherwise it closes the file, which is not flushed to the disk yet

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from taciturn._util.threads import use_one_thread
 from taciturn.cli.output import warn
 from taciturn.errors import InvalidInput, StateConflict, TaciturnError
 from taciturn.readers.source import BadRows, Format, format_of, size_of
 
 if TYPE_CHECKING:  # imported inside the command, so that other commands start fast
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from taciturn.accounting.ledger import Ledger
     from taciturn.contract.contract import Contract
@@ -87,11 +88,13 @@ def learn(
 
     Example: taciturn learn taciturn.toml data.csv --out run
     """
+    use_one_thread()
+    from taciturn.contract.bandit import reject_decisions
     from taciturn.contract.contract import read_contract
     from taciturn.runs import run as runs
     from taciturn.runs.diagnostics import BadRowCount, Diagnostics
     from taciturn.runs.files import Folder, full_disk_explained, locked
-    from taciturn.runs.ingest import learn_from
+    from taciturn.runs.ingest import close_source, learn_from
     from taciturn.runs.progress import Progress
     from taciturn.runs.renewal import following
     from taciturn.runs.resume import Checkpoint
@@ -105,6 +108,7 @@ def learn(
             f"privacy.user names {declared.user} as the column of ids, and rows_per_user is missing: only rows "
             "would be protected. State rows_per_user = 4, or remove user and declare the column with ignore = true."
         )
+    reject_decisions(declared)
     plan = declared.plan(
         on_bad="zero", seed=seed
     )  # the reader stops at bad rows, so that a run can be resumed with either option
@@ -123,12 +127,15 @@ def learn(
     place = None
     if found is not None and resume and not check_input and os.path.isfile(data):  # a pipe may have a name, too
         place = Checkpoint.from_bytes(found.input).place_in(kind)
-    rows = _rows(declared, data, bad_rows, kind, place)
-    if not resume and (bad_rows == "zero" or os.path.isfile(data)):
-        first = rows if bad_rows == "zero" else _rows(declared, data, "zero", kind, None)
-        seen = _first_rows(first)
-        rows = chain(seen, rows) if bad_rows == "zero" else rows
     with ExitStack() as stack:
+        opened = _rows(declared, data, bad_rows, kind, place)
+        stack.callback(close_source, opened)
+        rows: Iterator[Batch] = opened
+        if not resume and bad_rows == "zero":
+            rows = chain(_first_rows(opened), opened)
+        elif not resume and os.path.isfile(data):
+            with closing(_rows(declared, data, "zero", kind, None)) as first:
+                _first_rows(first)
         with full_disk_explained(out):
             out.mkdir(parents=True, exist_ok=True)
             folder = Folder(out, stack.enter_context(locked(out)))
@@ -267,11 +274,11 @@ def _check_population(population: str | None, account: Ledger | None, found: Sav
         )
 
 
-def _rows(contract: Contract, data: str, bad_rows: BadRows, format: str, start: Position | None) -> Iterator[Any]:
+def _rows(contract: Contract, data: str, bad_rows: BadRows, format: str, start: Position | None) -> Generator[Any]:
     """The rows; the header of a file is read now, that of a pipe when it arrives."""
     from taciturn.readers.rows import open_rows
 
-    def piped() -> Iterator[Any]:
+    def piped() -> Generator[Any]:
         source: Any = getattr(
             sys.stdin.buffer, "raw", sys.stdin.buffer
         )  # unbuffered: the waiting thread must not hold the buffer's lock

@@ -78,6 +78,9 @@ def plan(
     ] = None,
     apart: Annotated[int, typer.Option(help="Releases from one of them to the next, at least.", metavar="B")] = 1,
     users: Annotated[int | None, typer.Option(help="Number of users, if it is public, for --rows-per-user 0.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes or machines that add up rows: plan for them.", min=1)
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Recommend a method and settings, with the expected noise, and tell whether anything can be learnt.
@@ -116,7 +119,7 @@ def plan(
     if forget is not None and forget != "auto":
         listed = [integral(each) for each in forget.split(",")]
         window = listed if len(listed) > 1 else listed[0]
-    made = recommend(problem, budget, horizon, unit=unit, forget=window)
+    made = recommend(problem, budget, horizon, unit=unit, forget=window, workers=workers)
     if as_json:
         typer.echo(json_text(made.as_data()))
     else:

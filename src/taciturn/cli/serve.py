@@ -65,6 +65,8 @@ def serve(
     for file in (tls_cert, tls_key):
         if file is not None and not file.is_file():
             raise InvalidInput(f"{file} is not a file. Check the path.")
+    if tls_cert is not None:
+        _check_certificate(tls_cert, tls_key)
     if not (is_loopback(host) or tls_cert is not None or behind_proxy):
         raise InvalidInput(
             f"{host} can be reached from other machines, and tokens and rows would be sent in clear. Pass --tls-cert "
@@ -105,6 +107,19 @@ def serve(
         server_of(service, host, port, **tls).run(sockets=[listening])
 
 
+def _check_certificate(certificate: Path, key: Path | None) -> None:
+    """Reject files that do not serve TLS, before anything is opened."""
+    import ssl
+
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
+    except OSError:  # of which errors of SSL are a kind
+        raise InvalidInput(
+            f"{certificate} and {key} are not a certificate and its key, in PEM and without a password. Check both "
+            "files."
+        ) from None
+
+
 def seconds_of(text: str) -> float:
     """The seconds of a period such as 1s.
 
@@ -139,6 +154,7 @@ def _listening(host: str, port: int) -> socket.socket:
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((host, port))
+        made.listen(2048)  # who reads the address can connect, and waits until the server has started
         return made
     except OSError as error:
         made.close()

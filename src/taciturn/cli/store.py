@@ -164,6 +164,7 @@ def _adopted_as_data(done: Adopted) -> dict[str, Any]:
         "restored": {population: cost_as_data(cost, delta) for population, cost in done.recovered.charged.items()},
         "closed": done.recovered.closed,
         "moved": done.recovered.moved,
+        "revoked_tokens": done.recovered.revoked,
     }
     if done.old is None or done.new is None:
         return answer
@@ -180,6 +181,12 @@ def _show_adopted(done: Adopted, address: str) -> None:
     from taciturn.cli.budget import cost_text
 
     data = _adopted_as_data(done)
+    if data["revoked_tokens"]:
+        count = "1 token was" if data["revoked_tokens"] == 1 else f"{data['revoked_tokens']} tokens were"
+        typer.echo(
+            f"{count} live in the backup, and may have been revoked since: all are revoked. Make new ones with "
+            f"taciturn token create --store {address}"
+        )
     for population, cost in data["restored"].items():
         typer.echo(f"Ledger of {population}: charged epsilon = {cost_text(cost)}, which the witness knew.")
     if "second" not in data:

@@ -28,6 +28,10 @@ Surveyed = { date = ["2015-01-01", "2030-01-01"], cycle = ["weekday", "month"] }
 Wilderness = { categories = [0, 1, 2, 3] }
 ip = { hash = 256 }
 note = { ignore = true }
+
+[events]                             # in a service: labels come after their rows (`taciturn.contract.events`)
+wait = "10 minutes"
+missing = "no row"
 ```
 
 The default of the feature bound is that of `taciturn.columns.encoder`.
@@ -49,11 +53,14 @@ from taciturn._util.arrays import Array
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.unit import ClockPeriod, WithoutId
+from taciturn.bandits.fronts import JOINT
 from taciturn.columns.declaration import KINDS, Section, column_of, target_of
 from taciturn.columns.encoder import ColumnEncoder
 from taciturn.columns.kinds import Bad, Column
 from taciturn.columns.target import Target
 from taciturn.columns.values import Values
+from taciturn.contract.bandit import Bandit, bandit_of
+from taciturn.contract.events import Events, events_of
 from taciturn.contract.toml import (
     FeatureChoice,
     features_declared,
@@ -101,6 +108,10 @@ class Contract:
         Whether a map that spreads features evenly is found first.
     forget : int, tuple of int or "auto", optional
         A window in rows, after which a row counts less by a factor of e; or several, as in `taciturn.memories`.
+    events : Events, optional
+        How labels come later, in a service.
+    bandit : Bandit, optional
+        Which actions are chosen among, in a service: then the target is the reward.
 
     Examples
     --------
@@ -138,6 +149,8 @@ class Contract:
     features: FeatureChoice = "linear"
     precondition: bool = False
     forget: Forget | None = None
+    events: Events | None = None
+    bandit: Bandit | None = None
 
     def __post_init__(self) -> None:
         names = [self.target.column, *(column.name for column in self.columns)]
@@ -163,6 +176,10 @@ class Contract:
                 "learning.precondition is for models that are linear in the columns, and learning.features is "
                 f"{features_declared(self.features)}. Remove one of the two."
             )
+        if self.events is not None:
+            self.events.check(self.target)
+        if self.bandit is not None:
+            self.bandit.check(self)
         privacy = Privacy(self.epsilon, self.delta)
         object.__setattr__(self, "epsilon", privacy.epsilon)
         object.__setattr__(self, "delta", privacy.delta)
@@ -241,20 +258,30 @@ class Contract:
             seed=seed,
         )
 
-    def plan(self, on_bad: Literal["raise", "zero"] = "raise", seed: int | None = None) -> Plan:
-        """The plan that follows from these settings."""
+    def plan(
+        self, on_bad: Literal["raise", "zero"] = "raise", seed: int | None = None, workers: int | None = None
+    ) -> Plan:
+        """The plan that follows from these settings; with `workers`, one that these can learn.
+
+        A run's plan has no workers: what is published does not depend on their number. Where the two plans differ,
+        state the release of the second one in the contract.
+        """
         if self.horizon is not None and self.horizon > MOST and self.method not in ("igd", "giga"):
             raise InvalidInput(
                 f"learning.horizon is {self.horizon:,}, but sums are exact only up to {MOST:,} rows. Use a horizon "
                 'of at most that and start a new run afterwards, which spends the budget again; or set method = "giga"'
                 ", which has no such limit."
             )
+        if self.bandit is not None:
+            return self.bandit.plan(self, seed)
         self.weight_names  # noqa: B018, rejects names that are used twice
-        return self.settings(on_bad, seed).plan(self.dimension, self.horizon)
+        return self.settings(on_bad, seed).plan(self.dimension, self.horizon, workers=workers)
 
     @cached_property
     def problem(self) -> Problem:
         """The problem that is learnt, for predictions: bad rows have the score 0."""
+        if self.bandit is not None:
+            return self.bandit.plan(self).private.problem
         return self.settings(on_bad="zero").problem(self.dimension, self.horizon)
 
     @cached_property
@@ -311,6 +338,8 @@ class Contract:
             "target": self.target.declared(),
             "learning": {key: value for key, value in learning.items() if value is not None},
             "columns": {column.name: column.declared() for column in self.columns},
+            **({} if self.events is None else {"events": self.events.declared()}),
+            **({} if self.bandit is None else {"bandit": self.bandit.declared()}),
         }
 
     @property
@@ -325,13 +354,15 @@ class Contract:
         declared = self.declared
         means = {"target": declared["target"], "columns": declared["columns"], "intercept": self.intercept}
         means |= {"feature_bound": self.feature_bound.hex(), "features": declared["learning"].get("features")}
+        means |= {} if self.bandit is None else {"actions": declared["bandit"]["actions"]}
         text = json.dumps(means, ensure_ascii=True, allow_nan=False)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     def guarantee(self, plan: Plan) -> str:
         """The privacy guarantee and what is public, in a few sentences."""
+        joint = "" if self.bandit is None else f" {JOINT.format(epsilon=self.epsilon, delta=self.delta)}"
         return (
-            f"{promised(plan)} Public is also this contract: the names of the columns, their ranges and "
+            f"{promised(plan)}{joint} Public is also this contract: the names of the columns, their ranges and "
             "categories, the target's classes or range, and the settings."
         )
 
@@ -391,6 +422,8 @@ def contract_of(data: dict[str, Any]) -> Contract:
         intercept=learning.flag("intercept", True),
         quantile=learning.number("quantile", 0.5),
         huber_width=learning.positive("huber_width"),
+        events=events_of(root),
+        bandit=bandit_of(root),
     )
     for section in (root, privacy, target, learning):
         section.close()

@@ -32,6 +32,8 @@ def explain(contract: Contract, plan: Plan) -> dict[str, Any]:
         "in_plain_words": in_plain_words(contract),
         "public": public(contract),
         "target": target_in_words(contract),
+        **({} if contract.events is None else {"events": contract.events.in_words(_awaited(contract))}),
+        **({} if contract.bandit is None else {"bandit": contract.bandit.in_words}),
         "dimension": contract.dimension,
         "feature_bound": contract.feature_bound,
         "columns": [{"name": c.name, "declared": column_in_words(c), "features": c.width} for c in contract.columns],
@@ -117,6 +119,7 @@ def public(contract: Contract) -> list[str]:
         *([features] if contract.neighbours == "label" else []),
         "every published model, when it was published, and whatever is computed from them",
         "how many rows there are, and in which order they come",
+        *([] if contract.events is None else ["when rows come, and not when or whether their labels do"]),
         "the contract: the budget, the names of the columns, their ranges and categories, the settings",
         "the size of the noise, which follows from the contract",
         f"what may be predicted: {target_in_words(contract)}",
@@ -199,6 +202,10 @@ def explanation(contract: Contract, plan: Plan) -> list[RenderableType]:
     ]
 
 
+def _awaited(contract: Contract) -> str:
+    return "label" if contract.bandit is None else "reward"
+
+
 def _learnt(contract: Contract, plan: Plan) -> str:
     bound = f"{contract.feature_bound:.4g}"
     length = f"Rows longer than {bound} are scaled down to that."
@@ -217,7 +224,11 @@ def _learnt(contract: Contract, plan: Plan) -> str:
             f"The first {rows:,} rows{share} are used to find {plan.found_in_words}, with noise, at no further cost; "
             "models are published after them. Rows should come in no particular order. "
         )
-    return f"{first}{contract.dimension:,} features predict {target_in_words(contract)}. {length}{also}"
+    if contract.bandit is not None:
+        first = f"{contract.bandit.in_words} "
+    what = _awaited(contract)
+    later = "" if contract.events is None else f" In a service {what}s come later. {contract.events.in_words(what)}"
+    return f"{first}{contract.dimension:,} features predict {target_in_words(contract)}. {length}{also}{later}"
 
 
 def plan_report(made: Plan) -> list[RenderableType]:

@@ -5,6 +5,10 @@ Weights belong to the features as the contract encodes them and, if `features` i
 the weights and the row, clipped to `feature_bound`, plus the weight of the intercept times its constant. Numbers are
 written so that reading them back gives the same bits.
 
+Of a stream with `[bandit]` there is a score for each action, or one for all: features are first scaled to a norm of at
+most 1 with the intercept, the score is the expected reward, centred to [-1, 1], and `matrix` is svec(V)
+(`taciturn.LinearBandit`).
+
 `found` has what the first rows were used to find, or null: the center and the scale of columns, in whose units values
 are learnt, clipped at `limit`; the rows of a matrix that features are multiplied with; and the center and the scale of
 the target, in whose units scores are. All of it is published with noise, like the weights.
@@ -154,6 +158,8 @@ class Model:
 
     def scores(self, X: Any) -> Array:
         """Scores of encoded rows."""
+        if self.contract.bandit is not None:
+            raise InvalidInput("this model chooses actions, and predicts nothing else. Ask POST /v1/streams/{s}/rank.")
         return self.problem.predict(self.point, X)
 
     def probabilities(self, scores: Array) -> Array:
@@ -178,6 +184,8 @@ class Model:
         }
 
     def _scores(self) -> list[dict[str, Any]]:
+        if self.contract.bandit is not None:
+            return self._actions()
         names = self.contract.target.names
         dimension = self.problem.mapped_dimension
         rows = self.point.reshape(self.problem.outputs, self.problem.width)
@@ -189,6 +197,27 @@ class Model:
                 "intercept": {"constant": self.problem.intercept, "weight": float(row[dimension:].sum())},
             }
             for of, row in zip(whose, rows, strict=True)
+        ]
+
+    def _actions(self) -> list[dict[str, Any]]:
+        """Theta and V of each action, or of all of them."""
+        d = self.contract.dimension
+        bandit = self.contract.bandit
+        assert bandit is not None
+        blocks = self.point.reshape(bandit.models, -1)
+        whose = [self.contract.target.column] if bandit.actions is None else bandit.actions
+        width = self.problem.width
+        return [
+            {
+                "of": of,
+                "weights": dict(zip(self.contract.feature_names, block[-width:].tolist()[:d], strict=True)),
+                "intercept": {
+                    "constant": self.problem.intercept,
+                    "weight": float(block[-1]) if width > d else 0.0,
+                },
+                "matrix": block[:-width].tolist(),
+            }
+            for of, block in zip(whose, blocks, strict=True)
         ]
 
 
@@ -297,18 +326,22 @@ def _point(contract: Contract, scores: list[Any]) -> Array:
         section = Section("scores", entry if isinstance(entry, dict) else {})
         section.take("of")
         weights, intercept = section.section("weights"), section.section("intercept")
+        matrix = [] if contract.bandit is None else section.listed("matrix")
         row = [weights.number(name) for name in contract.weight_names]
         constant, weight = intercept.number("constant"), intercept.number("weight")
         if constant != problem.intercept:
             raise InvalidInput(
                 f"scores.intercept.constant is {constant}, but {problem.intercept} follows from the contract."
             )
-        rows.append([*row, weight] if problem.intercept else row)
+        rows.append([*matrix, *row, weight] if problem.intercept else [*matrix, *row])
         for part in (section, weights, intercept):
             part.close()
-    if len(rows) != problem.outputs or not np.isfinite(rows).all():
-        raise InvalidInput(f"scores must be {problem.outputs} lists of finite weights. The file is incomplete.")
-    return np.array(rows).ravel()
+    expected = problem.outputs if contract.bandit is None else contract.bandit.models
+    size = problem.width if contract.bandit is None else problem.width * (problem.width + 3) // 2
+    wrong = len(rows) != expected or any(len(row) != size for row in rows)
+    if wrong or not all(isinstance(each, int | float) and math.isfinite(each) for row in rows for each in row):
+        raise InvalidInput(f"scores must be {expected} lists of finite weights. The file is incomplete.")
+    return np.array(rows, dtype=np.float64).ravel()
 
 
 def _finite(value: float) -> float | None:

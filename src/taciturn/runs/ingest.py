@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FrameType
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from taciturn._util.arrays import Array
 from taciturn.errors import BudgetExhausted, InvalidInput, TaciturnError
@@ -67,7 +67,7 @@ def learn_from(
         A new or resumed run; rows it has learnt from are skipped, after a check that they are the same.
     rows : iterator
         The input, from its beginning or from the place of the run's checkpoint. If it raises `InvalidInput`, the run
-        ends there.
+        ends there. It is closed when it is no longer read, if it can be.
     diagnostics : Diagnostics, optional
         Diagnostics of the exact rows.
     tell : callable
@@ -83,7 +83,7 @@ def learn_from(
             _learn(run, source, Unseen(run, check), diagnostics, tell, interrupts, bad_rows)
             ending = Ending("interrupted" if interrupts.signal else "end", interrupts.exit_status)
         except (InvalidInput, BudgetExhausted) as error:
-            ending = Ending("refused", 2, error)
+            ending = Ending("refused", 2, error.with_traceback(None))  # its frames would keep the rows in memory
         run.commit()
     return Ending(ending.why, ending.status, ending.error, source.waiting)
 
@@ -137,7 +137,7 @@ T = TypeVar("T")
 
 
 class Prefetch(Generic[T]):
-    """The items of an iterator, fetched in advance by a thread, at most two of them.
+    """The items of an iterator, fetched in advance by a thread, at most two of them; the thread closes a generator.
 
     Examples
     --------
@@ -186,6 +186,8 @@ class Prefetch(Generic[T]):
             self._put(("end", None, None))
         except BaseException as error:
             self._put(("end", None, error))
+        finally:
+            close_source(self._items)
 
     def _put(self, entry: tuple[str, T | None, BaseException | None]) -> bool:
         """Put an entry into the queue; False if the consumer has left."""
@@ -196,6 +198,12 @@ class Prefetch(Generic[T]):
             except queue.Full:
                 continue
         return False
+
+
+def close_source(items: Iterator[Any]) -> None:
+    """Close a generator, and with it the file that it reads; one that another thread is in is closed by that thread."""
+    with contextlib.suppress(ValueError):  # "generator already executing"
+        getattr(items, "close", lambda: None)()
 
 
 class Interrupts:

@@ -24,7 +24,7 @@ from taciturn.core.state import SIMULATION
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict
 from taciturn.plan import Plan
 from taciturn.runs.files import Folder
-from taciturn.runs.run import CHARGE, NAME, Run, begin, resume
+from taciturn.runs.run import CHARGE, NAME, SERVED, Run, begin, resume
 from taciturn.store import Saved, Store
 
 RENEWAL = "renewal"
@@ -70,14 +70,19 @@ def renew(
         Other parameters of `Run`.
     """
     about = about or {}
-    _check(closing, plan, about)
+    if SERVED in closing.about:
+        raise InvalidInput(
+            f"{closing.name} learns by taciturn serve, and its successor does, too: renew it by POST "
+            f"/v1/streams/{closing.name}/renew, or by taciturn.client.Client.renew."
+        )
+    check_successor(closing, plan, about)
     renewal = renewal_of(old, closing, delta)
     plan = plan.following(renewal)
     again = {"name": name, "ledger": ledger, **settings}
-    if name in store.names() and _follows(found := store.load(name), closing):
+    if name in store.names() and follows(found := store.load(name), closing):
         run = resume(folder, store, following(plan, found), contract, **again)
     else:
-        run = _opened(old, closing, folder, store, plan, contract, again, {**about, RENEWAL: _told(renewal, closing)})
+        run = _opened(old, closing, folder, store, plan, contract, again, {**about, RENEWAL: told(renewal, closing)})
     old.close(closing)  # again, if it is: a process that stopped may not have told a ledger elsewhere
     return Renewed(run, closing, renewal.promise(plan.private.guarantee))
 
@@ -105,7 +110,7 @@ def _opened(
         return begin(folder, store, plan, contract, about=about, **settings)
 
 
-def _check(closing: Saved, plan: Plan, about: dict[str, Any]) -> None:
+def check_successor(closing: Saved, plan: Plan, about: dict[str, Any]) -> None:
     """Reject a successor of a run that learnt other features, or that is a simulation where this one is not."""
     known = closing.about.get("model")
     if known is not None and known != about.get("model", known):
@@ -119,12 +124,17 @@ def _check(closing: Saved, plan: Plan, about: dict[str, Any]) -> None:
         raise StateConflict("a simulation is followed by a simulation, with --seed, and a private run by one without.")
 
 
-def renewal_of(store: Store, saved: Saved, delta: float) -> Renewal:
-    """What a successor of a stored run starts from: its last committed release, and what the streams so far cost."""
-    if not saved.position[2]:
+def renewal_of(store: Store, saved: Saved, delta: float, k: int | None = None) -> Renewal:
+    """What a successor of a stored run starts from: a release, and what the streams so far cost.
+
+    That is release k, by default the last one that is committed.
+    """
+    k = saved.position[2] if k is None else k
+    found = store.chunk(saved.lineage, k) if k else None
+    if found is None:
         raise InvalidInput(f"{saved.name} has released nothing, so there is no model to start from. Learn more rows.")
-    *_, chunk = store.releases(saved.name, saved.position[2] - 1)
-    model = json.loads(chunk.content.decode().splitlines()[-1])["model"]
+    chunk, _ = found
+    model = json.loads(chunk.content.split(b"\n")[k - chunk.first])["model"]
     unit = str(saved.about.get("unit", "example"))
     charge = Charge(unit, delta, ((saved.neighbours, saved.reserved),))
     if CHARGE in saved.about:
@@ -142,9 +152,11 @@ def following(plan: Plan, saved: Saved | None) -> Plan:
     return plan.following(Renewal.from_data(saved.about[RENEWAL]))
 
 
-def _told(renewal: Renewal, closing: Saved) -> dict[str, Any]:
+def told(renewal: Renewal, closing: Saved) -> dict[str, Any]:
+    """What is public about a successor, under the key `RENEWAL`."""
     return {**renewal.as_data(), "lineage": closing.lineage}
 
 
-def _follows(saved: Saved, closing: Saved) -> bool:
+def follows(saved: Saved, closing: Saved) -> bool:
+    """Whether one stream is the successor of another."""
     return bool(saved.about.get(RENEWAL, {}).get("lineage") == closing.lineage)

@@ -151,6 +151,10 @@ class RowDigests:
         taken, self._complete = self._complete, []
         return taken
 
+    def take_all(self) -> tuple[BlockDigest, ...]:
+        """The complete blocks that were not taken yet, and the one that is not complete, if it has rows."""
+        return (*self.take_complete(), *([self.open] if self.open.rows else []))
+
 
 class RowChain:
     """Chain of HMAC-SHA-256 over encoded rows and labels, from a link on.

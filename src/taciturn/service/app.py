@@ -19,6 +19,7 @@ import asyncio
 import contextlib
 import importlib
 import importlib.util
+import json
 import logging
 import secrets
 import time
@@ -38,11 +39,13 @@ from starlette.types import Message, Receive, Scope, Send
 from taciturn.contract.contract import contract_of
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, TaciturnError, Unprovable
 from taciturn.service import messages
-from taciturn.service.events import release_events
+from taciturn.service.events import NoEvents, RowsAreEvents
+from taciturn.service.live import release_events
 from taciturn.service.rows import MEDIA, NotRows, TooManyRows
-from taciturn.service.service import Service, UnknownLedger, UnknownStream, without
+from taciturn.service.service import RequestConflict, Service, UnknownLedger, UnknownStream, without
 from taciturn.service.tokens import Token, csrf_matches, session_of
 from taciturn.service.writer import Busy, KeyReused, RequestTooLarge, StreamClosed
+from taciturn.store.events import EventConflict, EventEnded, StreamEnded, TooManyEvents, UnknownEvent
 
 LOG = logging.getLogger("taciturn")
 
@@ -217,9 +220,9 @@ class Operation:
     Parameters
     ----------
     method, path : str
-        As in HTTP; `{s}` in a path is the name of a stream.
+        As in HTTP; `{s}` in a path is the name of a stream, `{e}` the id of an event.
     scope : str, optional
-        What a token must allow; None if no token is needed.
+        What a token must allow, separated by blanks; None if no token is needed.
     handler : callable
         Makes the answer.
     summary : str
@@ -236,9 +239,11 @@ class Operation:
         Statuses of errors, besides those that every route has.
     filters : bool
         Whether the answer has only what the token may see.
+    begins : bool
+        Whether it begins another stream, so that the token must be for all of them.
     """
 
-    method: Literal["GET", "POST"]
+    method: Literal["GET", "POST", "PUT"]
     path: str
     scope: str | None
     handler: Handler
@@ -251,6 +256,7 @@ class Operation:
     headers: dict[str, str] = field(default_factory=dict)
     errors: tuple[int, ...] = ()
     filters: bool = False
+    begins: bool = False
 
 
 class Application:
@@ -350,12 +356,14 @@ class _Endpoint:
         try:
             if operation.scope is not None:
                 authorise(call, operation.scope, operation.filters)
-                if len(self.app.known) < _KNOWN:
+                if len(self.app.known) < _KNOWN and "{e}" not in operation.path:  # an event is closed once
                     self.app.known[scope["method"], scope["path"]] = self, call.parameters
+                if operation.begins and call.token is not None and not call.token.allows(operation.scope):
+                    raise Problem(403, "this begins another stream. It needs a token for all streams.")
             answer = await operation.handler(call)
         except Exception as error:
             answer = error_answer(self.service, error)
-            if operation.method == "POST" and not call.body_read:  # what is left of the body is not waited for
+            if operation.method != "GET" and not call.body_read:  # what is left of the body is not waited for
                 answer = answer._replace(headers=[*answer.headers, (b"connection", b"close")])
         scope["taciturn.status"] = answer.status
         try:
@@ -405,8 +413,11 @@ def authorise(call: Call, scope: str, filters: bool = False) -> None:
     if token is None:
         sentence = "a valid token is needed. Send it in the header Authorization: Bearer TOKEN."
         raise Problem(401, sentence, (b"www-authenticate", b'Bearer realm="taciturn"'))
-    if not token.allows(scope, token.stream if filters else call.stream):
-        raise Problem(403, f"this token does not allow this. It needs the scope {scope}, for this stream.")
+    stream = token.stream if filters else call.stream
+    scopes = scope.split()
+    if not (token.allows(scopes[0], stream) and token.allows(scopes[-1], stream)):  # of which there are one or two
+        needed = " and ".join(scopes)
+        raise Problem(403, f"this token does not allow this. It needs the scope {needed}, for this stream.")
     changes = call.session is not None and call.scope["method"] not in ("GET", "HEAD")
     if changes and not csrf_matches(call.session or "", call.header(b"x-csrf-token") or ""):
         raise Problem(403, "a session needs the header X-CSRF-Token of its page. Send it, or use a token.")
@@ -423,6 +434,13 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (NotRows, 400),
     (KeyReused, 409),
     (StreamClosed, 409),
+    (RequestConflict, 409),
+    (UnknownEvent, 404),
+    (EventConflict, 409),
+    (EventEnded, 410),
+    (StreamEnded, 409),
+    (RowsAreEvents, 409),
+    (NoEvents, 409),
     (BudgetExhausted, 409),
     (InvalidInput, 422),
     (Unprovable, 422),
@@ -438,7 +456,7 @@ def error_answer(service: Service, error: Exception) -> Answer:
         sentence = {404: "there is nothing at this address.", 405: "this address has no such method."}
         headers = [(name.lower().encode(), value.encode()) for name, value in (error.headers or {}).items()]
         return _error(error.status_code, sentence.get(error.status_code, "the request cannot be answered."), *headers)
-    if isinstance(error, Busy):
+    if isinstance(error, Busy | TooManyEvents):
         return _error(429, str(error), _RETRY)
     for kind, status in _STATUS:
         if isinstance(error, kind):
@@ -487,8 +505,87 @@ async def learn(call: Call) -> Answer:
     if not 1 <= len(key) <= 255 or not key.isascii() or not key.isprintable():
         raise Problem(400, "an Idempotency-Key has 1 to 255 printable ASCII characters. Send a random text.")
     media = call.media
-    owner = "" if call.token is None else call.token.parent or call.token.id
-    return json_answer(await call.service.learn(call.stream, key, media, await rows_of(call, media), owner))
+    return json_answer(await call.service.learn(call.stream, key, media, await rows_of(call, media), owner_of(call)))
+
+
+def owner_of(call: Call) -> str:
+    """Whose keys and events those of a request are."""
+    return "" if call.token is None else call.token.parent or call.token.id
+
+
+async def open_event(call: Call) -> Answer:
+    """Open an event."""
+    name = call.parameters["s"]
+    probabilities = bool(call.scope["query_string"]) and flag(call.query, "probabilities")
+    body = await json_body(call)
+    return json_answer(await call.service.open_event(name, body, probabilities, owner_of(call)))
+
+
+async def rank(call: Call) -> Answer:
+    """Choose an action."""
+    body = await json_body(call)
+    request = decoded(body, _decode_rank, '{"contextFeatures": {…}, "actions": [{"id": …}, …], "eventId": "an id"}')
+    return json_answer(await call.service.rank(call.parameters["s"], body, request, owner_of(call)))
+
+
+def _decode_rank(body: bytes) -> messages.Rank:
+    """A decision to make; NaN in a context is a missing value, as in rows."""
+    try:
+        return _decode_finite_rank(body)
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        try:
+            data = json.loads(body)
+        except ValueError:
+            raise msgspec.DecodeError from None
+        return msgspec.convert(data, messages.Rank)
+
+
+async def label_event(call: Call) -> Answer:
+    """Close an event."""
+    label = decoded(await json_body(call), _decode_label, '{"label": …}').label
+    return json_answer(
+        await call.service.close_event(call.parameters["s"], call.parameters["e"], label, owner_of(call))
+    )
+
+
+async def send_reward(call: Call) -> Answer:
+    """The same by POST."""
+    return await reward_event(call)
+
+
+async def reward_event(call: Call) -> Answer:
+    """The same, for a number."""
+    value = decoded(await json_body(call), _decode_reward, '{"value": a number}').value
+    return json_answer(
+        await call.service.close_event(call.parameters["s"], call.parameters["e"], value, owner_of(call))
+    )
+
+
+_decode_label = msgspec.json.Decoder(messages.Label).decode
+_decode_reward = msgspec.json.Decoder(messages.Reward).decode
+_decode_finite_rank = msgspec.json.Decoder(messages.Rank).decode
+
+
+async def json_body(call: Call) -> bytes:
+    """The body of a request about an event; one of another kind is not read."""
+    if call.media != "application/json":
+        raise Problem(415, "events are sent as application/json. State it as the content type.")
+    call.service.event_writer(call.parameters["s"])
+    return await call.body(call.service.limits.event)
+
+
+def decoded(body: bytes, decode: Callable[[bytes], Any], form: str) -> Any:
+    """A body of this form; an error without its values, which names the place, as in $.eventId."""
+    try:
+        return decode(body)
+    except msgspec.ValidationError as error:
+        _, _, place = str(error).rpartition(" - at `")
+        where = f" at {place.rstrip('`')}" if place.startswith("$.") else ""
+        raise Problem(422, f"the body is not of the form {form}{where}. Correct it.") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise Problem(400, f"the body is not valid JSON. Send {form}.") from None
 
 
 async def rows_of(call: Call, media: str) -> bytes:
@@ -629,6 +726,22 @@ async def close_stream(call: Call) -> Answer:
     return json_answer(service.host(name).details(service.clock.seconds))
 
 
+async def renew_stream(call: Call) -> Answer:
+    """Close a stream, and open its successor."""
+    if call.media != "application/json":
+        raise Problem(415, "a successor is sent as application/json.")
+    call.service.host(call.parameters["s"])
+    try:
+        made = msgspec.json.decode(await call.body(2**20), type=messages.Successor)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        known = isinstance(error, msgspec.ValidationError)
+        why = f"the body is not a successor: {error}" if known else "the body is not valid JSON"
+        raise Problem(422 if known else 400, f'{why}. Send {{"name": …}}, and a contract if it changes.') from None
+    service, name = call.service, call.parameters["s"]
+    contract = None if made.contract is None else await service.in_thread(contract_of, made.contract)
+    return json_answer(await service.renew(name, made.name, contract, made.ledger), status=201)
+
+
 async def diagnostics(call: Call) -> Answer:
     """NOT PRIVATE."""
     service, name = call.service, call.parameters["s"]
@@ -700,6 +813,62 @@ OPERATIONS: tuple[Operation, ...] = (
         media=MEDIA,
         headers={"Idempotency-Key!": "A random text; the same one when a request is repeated."},
         errors=(400, 404, 408, 409, 411, 413, 415, 422, 429, 503),
+    ),
+    Operation(
+        "POST",
+        "/v1/streams/{s}/events",
+        "predict learn",
+        open_event,
+        "Predict for a row whose label comes later, and wait for it; answered after the commit.",
+        messages.NewEvent,
+        messages.Event,
+        media=("application/json",),
+        query={"probabilities": _TRUE},
+        errors=(400, 404, 408, 409, 410, 411, 413, 415, 422, 429, 503),
+    ),
+    Operation(
+        "POST",
+        "/v1/streams/{s}/rank",
+        "predict learn",
+        rank,
+        "Choose one of several actions for a visitor, and wait for its reward; answered after the commit.",
+        messages.Rank,
+        messages.Ranked,
+        media=("application/json",),
+        errors=(400, 404, 408, 409, 410, 411, 413, 415, 422, 429, 503),
+    ),
+    Operation(
+        "PUT",
+        "/v1/streams/{s}/events/{e}/label",
+        "learn",
+        label_event,
+        "The label of an event, which is learnt once; answered after the commit.",
+        messages.Label,
+        messages.Closed,
+        media=("application/json",),
+        errors=(400, 404, 408, 409, 410, 411, 413, 415, 422, 429, 503),
+    ),
+    Operation(
+        "PUT",
+        "/v1/streams/{s}/events/{e}/reward",
+        "learn",
+        reward_event,
+        "The reward of an event, which is learnt once; answered after the commit.",
+        messages.Reward,
+        messages.Closed,
+        media=("application/json",),
+        errors=(400, 404, 408, 409, 410, 411, 413, 415, 422, 429, 503),
+    ),
+    Operation(
+        "POST",
+        "/v1/streams/{s}/events/{e}/reward",
+        "learn",
+        send_reward,
+        "The same as PUT.",
+        messages.Reward,
+        messages.Closed,
+        media=("application/json",),
+        errors=(400, 404, 408, 409, 410, 411, 413, 415, 422, 429, 503),
     ),
     Operation(
         "GET",
@@ -779,6 +948,19 @@ OPERATIONS: tuple[Operation, ...] = (
         "End a stream; what it reserved stays reserved.",
         gives=messages.StreamDetails,
         errors=(404, 409, 503),
+    ),
+    Operation(
+        "POST",
+        "/v1/streams/{s}/renew",
+        "admin",
+        renew_stream,
+        "Close a stream, and open its successor, which starts from the latest visible model.",
+        messages.Successor,
+        messages.Renewed,
+        201,
+        ("application/json",),
+        errors=(400, 404, 408, 409, 411, 413, 415, 422, 429, 503),
+        begins=True,
     ),
     Operation(
         "GET",

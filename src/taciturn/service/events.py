@@ -1,75 +1,311 @@
-"""Releases as server-sent events: who listens is told at ticks, and can go on after a lost connection.
+"""Events over HTTP: rows whose labels come later are opened, closed, and learnt when their wait has passed.
 
-An event is a visible release: its number as the id, its round, the standard deviation of its noise, and its weights. A
-browser sends the id of the last event that it has seen (`Last-Event-ID`), and gets all that followed.
+`taciturn.store.events` has the states of an event, and the proof that each is learnt once. This module adds
+
+- *group commit*: events that are opened and closed while a transaction is under way share the next one, and are
+  answered after it;
+- *the clock*: at every tick a server learns the events whose wait has passed, unless another one holds the lease of the
+  stream. Neither a label nor the number of labels starts anything.
+
+What an event holds is decided when it is opened: the columns of its row that the contract reads, and the answer, which
+is given again if the request is repeated.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING
+import json
+import logging
+import math
+import re
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+
+from taciturn.contract.contract import Contract
+from taciturn.core.state import new_name
+from taciturn.errors import InvalidInput, StateConflict
+from taciturn.readers.parsed import columns_to_read
+from taciturn.service.messages import NewEvent
+from taciturn.service.rows import NotRows, RowBatch
+from taciturn.service.writer import (
+    GATHER,
+    LEASE,
+    LONGEST_WAIT,
+    RETRIES,
+    Busy,
+    Hashes,
+    Learning,
+    RequestTooLarge,
+    Writer,
+)
+from taciturn.store import Closing, Event, Opened, Opening
+from taciturn.store.events import EventEnded
 
 if TYPE_CHECKING:
     from taciturn.service.service import Service
 
-HEARTBEAT = 15.0
-"""Seconds between two lines that keep a connection open."""
+LOG = logging.getLogger("taciturn")
 
-_AT_ONCE = 100  # releases that are read from the store at a time
-
-
-class Changes:
-    """Wakes those who wait for a stream to show more; in the event loop's thread."""
-
-    def __init__(self) -> None:
-        self._waiting: dict[str, set[asyncio.Event]] = {}
-        self.ended = False
-
-    def tell(self, name: str) -> None:
-        """Wake those who wait for a stream."""
-        for event in self._waiting.get(name, ()):
-            event.set()
-
-    def end(self) -> None:
-        """Wake all, for the last time."""
-        self.ended = True
-        for name in self._waiting:
-            self.tell(name)
-
-    async def wait(self, name: str, seconds: float) -> bool:
-        """Whether a stream shows more within some seconds."""
-        event = asyncio.Event()
-        self._waiting.setdefault(name, set()).add(event)
-        try:
-            async with asyncio.timeout(seconds):
-                await event.wait()
-            return True
-        except TimeoutError:
-            return False
-        finally:
-            self._waiting[name].discard(event)
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,127}")
+_TICKS = 2.5  # for which others wait for the process that learnt last
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+_decode_new = msgspec.json.Decoder(NewEvent).decode
 
 
-async def release_events(service: Service, name: str, after: int | None) -> AsyncGenerator[bytes, None]:
-    """The events of a stream after a release; None begins with the latest one."""
-    host = service.host(name)
-    seen = max(host.view.k - 1, 0) if after is None else min(after, host.view.k)
-    yield b"retry: 2000\n\n"
-    while not service.changes.ended:
+class RowsAreEvents(StateConflict):
+    """Rows of a stream whose labels come later, and that takes no others."""
+
+
+class NoEvents(StateConflict):
+    """An event of a stream whose rows come with their labels."""
+
+
+def read_event(body: bytes) -> tuple[NewEvent, bool]:
+    """An event to open, and whether all numbers of its row are finite.
+
+    >>> read_event(b'{"row": {"x": 1}}')
+    (NewEvent(row={'x': 1}, event=None), True)
+    """
+    try:
+        return _decode_new(body), True
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        pass
+    try:  # as for rows: what Python reads and msgspec does not
+        data = json.loads(body.decode())
+    except (ValueError, RecursionError):
+        raise NotRows('the body is not valid JSON. Send {"row": {"column": value, …}, "event": "an id"}.') from None
+    known = isinstance(data, dict) and "row" in data and data.keys() <= {"row", "event"}
+    if not known or not isinstance(data.get("event"), str | None):
+        raise NotRows('the body must be an object with a row and at most an id: {"row": {…}, "event": "an id"}.')
+    return NewEvent(data["row"], data.get("event")), False
+
+
+def event_id(given: str | None) -> str:
+    """The id of an event: as it is given, or a random one."""
+    if given is None:
+        return new_name()
+    if not _ID.fullmatch(given):
+        raise InvalidInput(
+            "the id of an event has up to 128 letters, digits, dots, dashes, underscores and tildes, and begins with a "
+            "letter or digit. Choose another one, or leave it out."
+        )
+    return given
+
+
+def packed(row: Any, answer: Any) -> bytes:
+    """What is stored of an event: what it will be learnt from, and the answer to who opened it."""
+    try:
+        return _encode([row, answer])
+    except (ValueError, OverflowError):  # half a surrogate pair, or a large integer
+        return json.dumps([row, answer]).encode()
+
+
+def unpacked(content: bytes) -> tuple[Any, Any]:
+    """The same, as it was.
+
+    >>> unpacked(packed({"x": 1.5}, ["yes", 3]))
+    ({'x': 1.5}, ['yes', 3])
+    """
+    try:
+        row, answer = _decode(content)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        row, answer = json.loads(content)
+    return row, answer
+
+
+def stored_row(record: Any, contract: Contract) -> Any:
+    """The columns of a row that are learnt from; None for what is no row."""
+    if type(record) is not dict:
+        return None
+    target = contract.target.column
+    names = [name for name in columns_to_read(contract, labelled=True) if name != target and name in record]
+    return {name: _value(record[name]) for name in names}
+
+
+def _value(value: Any) -> Any:
+    """A value that JSON has, and that a column reads as it reads this one.
+
+    A list or an object makes a row bad, whatever is in it; NaN is missing; and a text is the number that it spells.
+
+    >>> [_value(value) for value in (1.5, "a", [1, 2], float("nan"), float("inf"), 10**30)]
+    [1.5, 'a', [], None, 'inf', '1000000000000000000000000000000']
+    """
+    if isinstance(value, list | dict):
+        return []
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else repr(value)
+    return str(value) if isinstance(value, int) and abs(value) >= 2**63 else value
+
+
+def _named(hashes: Hashes, owner: str, name: str) -> bytes:
+    """The hash of the id of an event; ids belong to the owner of a token."""
+    return hashes.of(b"event", f"{owner}\0{name}".encode())
+
+
+class EventWriter(Writer):
+    """Opens, closes and learns the events of one stream."""
+
+    def __init__(self, service: Service, name: str) -> None:
+        super().__init__(service, name)
         host = service.host(name)
-        while seen < host.view.k:
-            made = await service.in_thread(host.releases, seen, _AT_ONCE, True)
-            yield b"".join(_event(each.k, msgspec.json.encode(each)) for each in made)
-            seen = made[-1].k
-        if host.view.closed:
-            yield b"event: closed\ndata: {}\n\n"
-            return
-        if not await service.changes.wait(name, HEARTBEAT):
-            yield b": no news\n\n"
+        declared = host.contract.events
+        if declared is None:
+            raise NoEvents(f"{name} learns rows with their labels. Send them to POST /v1/streams/{name}/examples.")
+        self._events = declared
+        self._log = service.store.events(host.lineage, name)
+        self._changes: list[tuple[Opening | Closing, asyncio.Future[Any]]] = []
+        self._exchanging: asyncio.Task[None] | None = None
+        self._learner: asyncio.Task[None] | None = None
+
+    async def learn(self, key: str, media: str, body: bytes) -> tuple[int, int]:
+        """Reject rows: all rows of this stream are events."""
+        raise RowsAreEvents(
+            f"the labels of {self.name} come later: open each row by POST /v1/streams/{self.name}/events, and close it "
+            "by PUT …/events/{id}/label."
+        )
+
+    # Opening and closing, in the event loop's thread.
+
+    async def open(self, owner: str, name: str, body: bytes, content: bytes) -> Opened:
+        """The event, once it is committed; as it was opened first, if the request is repeated."""
+        hashes = await self.hashes()
+        opening = Opening(_named(hashes, owner, name), hashes.of(b"opened", body), content)
+        opened: Opened = await self._exchanged(opening)
+        return opened
+
+    async def close(self, owner: str, name: str, label: Any) -> int:
+        """The number of the event, once its label is committed."""
+        hashes, content = await self.hashes(), _encode(label)
+        try:
+            number: int = await self._exchanged(
+                Closing(_named(hashes, owner, name), hashes.of(b"label", content), content)
+            )
+        except EventEnded:
+            self.service.metrics.count("late_labels", self.name)
+            raise
+        self.service.metrics.count("labels", self.name)
+        return number
+
+    async def _exchanged(self, change: Opening | Closing) -> Any:
+        """The outcome of a change, which shares a transaction with others."""
+        if len(self._changes) >= self.service.limits.queued_events:
+            raise Busy("more events wait to be stored than this server holds. Try again in a second.")
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        self._changes.append((change, future))
+        if self._exchanging is None:
+            self._exchanging = loop.create_task(self._exchange_all())
+        return await future  # a client that leaves does not take its event back
+
+    async def _exchange_all(self) -> None:
+        wait = 0.0
+        try:
+            while self._changes:
+                if wait:  # as in a commit of rows: for clients that were just answered
+                    await asyncio.sleep(wait)
+                group, self._changes = self._changes[:_GROUP], self._changes[_GROUP:]
+                began = time.perf_counter()
+                try:
+                    outcomes = await self.service.in_thread(self._exchange, [change for change, _ in group])
+                except Exception as error:
+                    outcomes = [error] * len(group)
+                wait = min(GATHER * (time.perf_counter() - began), LONGEST_WAIT) if len(group) > 1 else 0.0
+                for (_, future), outcome in zip(group, outcomes, strict=True):
+                    if future.cancelled():
+                        continue
+                    if isinstance(outcome, Exception):
+                        future.set_exception(outcome)
+                        future.exception()  # it was looked at, also if the client has left
+                    else:
+                        future.set_result(outcome)
+        finally:
+            self._exchanging = None
+
+    def _exchange(self, changes: Sequence[Opening | Closing]) -> list[Any]:
+        """The outcomes of changes, in their order; in a thread."""
+        host, limits = self.service.host(self.name), self.service.limits
+        opened, closed = self._log.exchange(
+            [change for change in changes if isinstance(change, Opening)],
+            [change for change in changes if isinstance(change, Closing)],
+            wait=self._events.milliseconds,
+            most=limits.pending_events,
+            horizon=host.private.last_round,  # also of a stream without a horizon whose noise is paid for so long
+        )
+        made, ends = iter(opened), iter(closed)
+        return [next(made) if isinstance(change, Opening) else next(ends) for change in changes]
+
+    async def finish(self) -> None:
+        """Wait until all that waits is answered, and what is being learnt is committed."""
+        while (tasks := [task for task in (self._exchanging, self._learner, self._task) if task]) != []:
+            await asyncio.wait(tasks)
+            if self._learner is not None and self._learner.done():
+                self._learner = None
+
+    # Learning.
+
+    def at_tick(self) -> None:
+        """Learn the events whose wait has passed, if that is not under way; in the event loop's thread."""
+        if self._learner is None or self._learner.done():
+            self._learner = asyncio.get_running_loop().create_task(self._learn_by_the_clock())
+
+    async def _learn_by_the_clock(self) -> None:
+        try:
+            await self.service.in_thread(self.learn_due)
+        except Exception as error:  # the next tick comes, and finds the same events
+            LOG.warning("the events of %s could not be learnt at a tick: %s", self.name, type(error).__name__)
+
+    def learn_due(self) -> int:
+        """Learn the events whose wait has passed, and return how many; in a thread."""
+        learnt = conflicts = 0
+        while conflicts < RETRIES and self._log.waits():
+            at = self._learning or self._load()
+            current = self.service.store.current(at.saved)
+            if not current.newest:
+                self._learning, conflicts = None, conflicts + 1
+                continue
+            lease = current.lease
+            if lease is not None and lease.holder != self.service.id and lease.expires > self.service.clock.now():
+                return learnt
+            try:
+                learnt += self._learn_next(at, current.visible_at)
+            except StateConflict:
+                self.service.metrics.count("conflicts", self.name)
+                self._learning, conflicts = None, conflicts + 1
+            except BaseException:
+                self._learning = None  # what is in memory may be ahead of the store
+                raise
+        return learnt
+
+    def _learn_next(self, at: Learning, visible_at: int) -> int:
+        """Learn one block of sealed events; how many."""
+        events = self._log.seal(self.service.limits.group_rows)
+        while len(events) > 1 and isinstance(self._objection(at, at.state.t, len(events)), RequestTooLarge):
+            events = events[: len(events) // 2]
+        if not events or events[0].number != at.state.t + 1:
+            raise StateConflict(f"another process went on with {self.name}.")
+        lease = max(LEASE, round(_TICKS * self.service.clock.period))
+        self._learn(at, [self._batch(events)], visible_at, lease=lease)
+        return len(events)
+
+    def _batch(self, events: Sequence[Event]) -> RowBatch:
+        """Sealed events as rows with labels."""
+        ranker = self.service.host(self.name).ranker
+        if ranker is not None:
+            return ranker.batch([(None if e.content is None else unpacked(e.content)[0], e) for e in events])
+        return RowBatch([self._record(event) for event in events], (), len(events))
+
+    def _record(self, event: Event) -> Any:
+        if event.content is None:
+            return None
+        row, _ = unpacked(event.content)
+        if row is None:
+            return None
+        label = self._events.missing if event.label is None else _decode(event.label)
+        return {**row, self.service.host(self.name).contract.target.column: label}
 
 
-def _event(number: int, data: bytes) -> bytes:
-    return b"id: %d\nevent: release\ndata: %s\n\n" % (number, data)
+_GROUP = 4096  # events of a transaction

@@ -34,6 +34,7 @@ from taciturn.runs.run import SERVED
 from taciturn.runs.summary import guarantee_of_all
 from taciturn.service import messages
 from taciturn.service.predictor import RowPredictor
+from taciturn.service.rank import Ranker
 from taciturn.service.rows import RowBatch, encoded
 from taciturn.store import Saved, Store
 
@@ -119,11 +120,14 @@ class Host:
         state = plan.private.read(saved.state, store.layers(saved))
         self.private: Private = plan.private.resumed(state)
         self.plan: Plan = replace(plan, private=self.private)
-        self._predictor = RowPredictor(self.contract)
+        self.predictor = RowPredictor(self.contract)
+        self.ranker = None if self.contract.bandit is None else Ranker(self)
         self._names = self.contract.target.names
         self._found: Found | None = None
         self._found_known = False
         self._lock = threading.Lock()
+        self.events_opened = 0  # as of the last tick: public, as rounds are
+        self.events_pending = 0  # those of them that are not learnt yet
         self.view = self._view(0, 0, False)
 
     @property
@@ -247,12 +251,14 @@ class Host:
 
     def predict(self, batch: RowBatch, probabilities: bool = False) -> messages.Predictions:
         """Predictions by the latest visible model."""
+        if self.ranker is not None:
+            raise InvalidInput(f"{self.name} chooses actions. Ask POST /v1/streams/{self.name}/rank.")
         view = self.view
         model, names = view.model, self._names
         if probabilities:
             has_probabilities(model)
         if batch.finite and batch.records is not None:
-            scores = self._predictor.scores(model, batch.records)
+            scores = self.predictor.scores(model, batch.records)
             if scores is not None:
                 made = self._decoded(scores)
                 if not probabilities:
@@ -312,6 +318,7 @@ class Host:
             f"{self.plan.method}: {self.plan.why}",
             self.plan.noise_on,
             self.contract.declared,
+            self.plan.warning,
         )
 
 

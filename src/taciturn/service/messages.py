@@ -1,7 +1,7 @@
 """The types of requests and answers. The OpenAPI document is generated from them (`taciturn.service.openapi`).
 
-Every answer is public for those who may read the stream, but for `Diagnostics`, and for `Learnt`, which tells a learner
-the rounds of its own rows.
+Every answer is public for those who may read the stream, but for `Diagnostics`, and for `Learnt`, `Event` and `Closed`,
+which tell a learner the rounds of its own rows.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="letters, digits, . _ and -")]
+EventId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,127}$", description="letters, digits, . _ ~ -")]
 Value = bool | int | float | str | None
 
 
@@ -46,6 +47,86 @@ class Predictions(Struct, frozen=True, omit_defaults=True):
     probabilities: list[list[float] | None] | None = None
 
 
+class NewEvent(Struct, frozen=True, forbid_unknown_fields=True):
+    """A row whose label comes later, and an id of the sender's choice; by default a random one."""
+
+    row: Any
+    event: EventId | None = None
+
+
+class Event(Struct, frozen=True, omit_defaults=True):
+    """An event: its id and round, until when it takes a label, and the prediction of the latest visible model."""
+
+    stream: str
+    event: str
+    round: int
+    due: int
+    release: int
+    prediction: Value
+    classes: list[Value] | None = None
+    probabilities: list[float] | None = None
+
+
+class Label(Struct, frozen=True, forbid_unknown_fields=True):
+    """The label of an event. One that the contract cannot read makes a row without influence."""
+
+    label: Value
+
+
+class Reward(Struct, frozen=True, forbid_unknown_fields=True):
+    """The reward of an event: its label, a number."""
+
+    value: float
+
+
+class Action(Struct, frozen=True, forbid_unknown_fields=True):
+    """An action that may be chosen, and what is known of it, if actions share a model: values of columns."""
+
+    id: str
+    features: dict[str, Any] | list[dict[str, Any]] = {}
+
+
+class Rank(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """A decision to make: values of the visitor's columns, the actions, those that are excluded, and an id.
+
+    Without `actions` it is among those of the contract. A decision whose activation is deferred has no influence if no
+    reward comes.
+    """
+
+    context_features: dict[str, Any] | list[dict[str, Any]] = {}
+    actions: list[Action] | None = None
+    excluded_actions: list[str] = []
+    event_id: EventId | None = None
+    defer_activation: bool = False
+
+
+class RankedAction(Struct, frozen=True):
+    """An action, and the probability with which it was to be chosen; null if that is not known."""
+
+    id: str
+    probability: float | None
+
+
+class Ranked(Struct, frozen=True, rename="camel"):
+    """A decision: the chosen action, all actions in order, the round, and until when it takes a reward."""
+
+    stream: str
+    event_id: str
+    reward_action_id: str
+    ranking: list[RankedAction]
+    round: int
+    due: int
+    release: int
+
+
+class Closed(Struct, frozen=True):
+    """An event whose label will be learnt, at its round, when its wait has passed."""
+
+    stream: str
+    event: str
+    round: int
+
+
 class Budget(Struct, frozen=True):
     """An epsilon, rounded up, at a delta; null if no finite epsilon holds."""
 
@@ -72,7 +153,7 @@ class Stream(Struct, frozen=True):
 
 
 class StreamDetails(Struct, frozen=True):
-    """The same, with the contract and the guarantee in words."""
+    """The same, with the contract and the guarantee in words, and a warning if little can be learnt."""
 
     stream: Stream
     guarantee: str
@@ -81,6 +162,24 @@ class StreamDetails(Struct, frozen=True):
     method: str
     noise_on: str
     contract: dict[str, Any]
+    warning: str | None
+
+
+class Successor(Struct, frozen=True, forbid_unknown_fields=True):
+    """A stream that is to follow another: its name; its contract and its ledger, by default those of the first."""
+
+    name: str
+    contract: dict[str, Any] | None = None
+    ledger: str | None = None
+
+
+class Renewed(Struct, frozen=True):
+    """A stream that was closed, and its successor, with what is promised to someone whose rows are in both."""
+
+    closed: str
+    opened: StreamDetails
+    starts_from_the_model: bool
+    promise: str
 
 
 class Streams(Struct, frozen=True):

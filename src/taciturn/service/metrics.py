@@ -23,12 +23,15 @@ _PUBLIC = (
     ("budget_epsilon", "gauge", "Privacy that the stream may spend in all."),
     ("noise_sd", "gauge", "Standard deviation of the noise of the last visible release."),
     ("closed", "gauge", "1 if the stream has ended."),
+    ("events", "gauge", "Events that were opened, if labels come later."),
 )
 _SECRET = (
     ("rows", "counter", "Rows learnt by this process."),
     ("commits", "counter", "Commits of this process: blocks of requests."),
     ("conflicts", "counter", "Blocks that were learnt again because another process was faster."),
     ("late", "counter", "Commits whose releases missed their tick, and were shown at the next."),
+    ("labels", "counter", "Labels of events that this process has stored."),
+    ("late_labels", "counter", "Labels that came after the wait of their events, and were rejected."),
 )
 
 
@@ -66,6 +69,7 @@ class Metrics:
                     "budget_epsilon": host.budget.epsilon,
                     "noise_sd": view.noise_sd,
                     "closed": int(view.closed),
+                    "events": None if host.contract.events is None else host.events_opened,
                 }[name]
                 if value is not None:
                     lines.append(f"taciturn_stream_{name}{{stream={_quoted(host.name)}}} {_number(value)}")
@@ -99,6 +103,15 @@ class Metrics:
         lines += [
             f"taciturn_operator_queued_rows{{stream={_quoted(name)}}} {writer.rows}"
             for name, writer in sorted(service.writers.items())
+        ]
+        lines += [
+            "# HELP taciturn_operator_pending_events NOT PRIVATE. Events that are not learnt yet.",
+            "# TYPE taciturn_operator_pending_events gauge",
+        ]
+        lines += [
+            f"taciturn_operator_pending_events{{stream={_quoted(host.name)}}} {host.events_pending}"
+            for host in service.open_hosts()
+            if host.contract.events is not None
         ]
         lines += [
             "# HELP taciturn_operator_live_clients NOT PRIVATE. Open connections for server-sent events.",

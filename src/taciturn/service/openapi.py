@@ -13,7 +13,12 @@ from taciturn import __version__
 from taciturn.service import messages
 
 _ALWAYS = (400, 401, 403)
-_NAMES = {"s": "The name of a stream.", "k": "The number of a release.", "l": "The people of a ledger."}
+_NAMES = {
+    "s": "The name of a stream.",
+    "k": "The number of a release.",
+    "l": "The people of a ledger.",
+    "e": "The id of an event.",
+}
 
 
 @lru_cache(maxsize=1)
@@ -62,7 +67,8 @@ def document() -> bytes:
             "security": [{"token": []}] if each.scope else [],
         }
         if each.scope:
-            described["description"] = f"Needs a token with the scope {each.scope}."
+            scopes = " and ".join(each.scope.split())
+            described["description"] = f"Needs a token with the scope {scopes}."
         if each.takes is not None:
             described["requestBody"] = {
                 "required": True,

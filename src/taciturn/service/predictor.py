@@ -64,14 +64,14 @@ class RowPredictor:
         d = self._dimension
         V = np.zeros((len(records), problem.width))
         for x, record in zip(V, records, strict=True):
-            if type(record) is not dict or not self._encode(record, x):
+            if type(record) is not dict or not self.encode(record, x):
                 return None
             if not x.dot(x) < problem.feature_bound**2 * (1.0 - 1e-9):  # it may be too long
                 x[:d] = clip_rows(x[None, :d], problem.feature_bound)
         V[:, d:] = problem.intercept
         return problem.predict_clipped(model.point, V)
 
-    def _encode(self, record: dict[str, Any], x: Array) -> bool:
+    def encode(self, record: dict[str, Any], x: Array) -> bool:
         """Write the features of a record to `x`; False if it is not plain."""
         if self._take is not None:
             try:

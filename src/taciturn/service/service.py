@@ -11,29 +11,33 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
 from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.ledger import Line
+from taciturn.accounting.renewal import Charge
 from taciturn.contract.contract import Contract
 from taciturn.core.private import Private
 from taciturn.core.state import new_name
 from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable, TaciturnError
 from taciturn.estimators.published import Published
 from taciturn.estimators.stream import Spent
-from taciturn.runs.run import SERVED
+from taciturn.runs.renewal import RENEWAL, check_successor, follows, renewal_of, told
+from taciturn.runs.run import CHARGE, SERVED
 from taciturn.service import messages
 from taciturn.service.clock import TickClock
-from taciturn.service.events import Changes
+from taciturn.service.events import EventWriter, NoEvents, event_id, packed, read_event, stored_row, unpacked
 from taciturn.service.host import Host, budget_message
+from taciturn.service.live import Changes
 from taciturn.service.metrics import Metrics
 from taciturn.service.rows import RowBatch, read_rows
 from taciturn.service.tokens import Token, Tokens
 from taciturn.service.writer import SMALL, Writer
 from taciturn.store import Store
 from taciturn.store.book import populations
+from taciturn.store.events import EVENTS
 
 LOG = logging.getLogger("taciturn")
 
@@ -43,6 +47,10 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 class UnknownStream(InvalidInput):
     """There is no such stream, or it cannot be shown."""
+
+
+class RequestConflict(StateConflict):
+    """A request that does not fit this server or its streams, as they are; nothing is wrong with the store."""
 
 
 class UnknownLedger(InvalidInput):
@@ -65,6 +73,9 @@ class Limits:
         Rows of a request, and of a commit of several requests.
     queued_rows, queued_bytes : int
         What may wait to be learnt, for each stream.
+    event, queued_events, pending_events : int
+        Bytes of a request that opens or closes an event; events that wait to be stored, and events that wait for their
+        labels, for each stream.
     connections, live : int
         Open connections, and those of them for server-sent events.
     streams, dimension : int
@@ -80,6 +91,9 @@ class Limits:
     group_rows: int = 2**16
     queued_rows: int = 2**18
     queued_bytes: int = 2**26
+    event: int = 2**16
+    queued_events: int = 2**14
+    pending_events: int = 2**20
     connections: int = 1_000
     live: int = 200
     streams: int = 256
@@ -203,9 +217,16 @@ class Service:
             try:
                 await asyncio.get_running_loop().run_in_executor(self._clock_thread, self.refresh)
                 self.ready = True
+                self._learn_events()
             except Exception as error:  # the view of the last tick stays, and the next tick comes
                 self.ready = False
                 LOG.warning("the store could not be read at a tick: %s", type(error).__name__)
+
+    def _learn_events(self) -> None:
+        """Learn the events whose wait has passed, of all streams that have some."""
+        for host in self.open_hosts():
+            if host.events_pending and host.served and not self.read_only and not host.view.closed:
+                self.event_writer(host.name).at_tick()
 
     async def in_thread(self, work: Callable[..., _Made], *arguments: Any) -> _Made:
         """What a function returns that may wait for the store."""
@@ -219,6 +240,10 @@ class Service:
             tick = self.clock.last()
             with self.store.database.transaction(write=False) as now:
                 streams = now.rows("SELECT name, lineage, k, closed FROM streams ORDER BY name")
+                logs = now.rows(
+                    "SELECT streams.name, opened, opened - t FROM event_logs "
+                    "JOIN streams ON streams.lineage = event_logs.lineage"
+                )
                 self.tokens.refresh(now)
             changed = []
             for name, lineage, committed, ended in streams:
@@ -231,6 +256,9 @@ class Service:
                     LOG.error("%s is not shown on: %s", name, without(self.store.address, str(error)))
             for name in self._hosts.keys() - {name for name, *_ in streams}:
                 self._hosts.pop(name, None)
+            for name, opened, pending in logs:
+                if name in self._hosts:
+                    self._hosts[name].events_opened, self._hosts[name].events_pending = int(opened), int(pending)
             if self._loop is not None:
                 for name in changed:
                     self._loop.call_soon_threadsafe(self.changes.tell, name)
@@ -286,25 +314,82 @@ class Service:
 
     def create(self, name: str, contract: Contract, ledger: str | None = None) -> Host:
         """Begin a stream: its whole cost is reserved, in a ledger if one is named, before its first row."""
+        return self._begin(name, contract, ledger)
+
+    async def renew(
+        self, name: str, successor: str, contract: Contract | None = None, ledger: str | None = None
+    ) -> messages.Renewed:
+        """Close a stream, and open its successor, in one transaction; called again, answer as before.
+
+        The successor starts from the latest *visible* model: one that is committed and not visible yet would be shown
+        by it before its tick. So for a few ticks this waits until all of them are visible.
+
+        Parameters
+        ----------
+        name, successor : str
+            The stream, and what its successor is called.
+        contract : Contract, optional
+            Of the successor; by default that of the stream.
+        ledger : str, optional
+            Which pays for the successor; by default the one that pays for the stream.
+        """
+        host = self.host(name)
+        for _ in range(_TICKS):
+            if host.view.k >= (await self.in_thread(self.store.load, name)).position[2]:
+                break
+            await asyncio.sleep(self.clock.until_next() + 0.02)
+        contract = host.contract if contract is None else contract
+        return await self.in_thread(self._renew, host, successor, contract, host.ledger if ledger is None else ledger)
+
+    def _renew(self, host: Host, successor: str, contract: Contract, ledger: str | None) -> messages.Renewed:
+        if not host.served:
+            raise RequestConflict(f"{host.name} learns from files: renew it by `taciturn renew`.")
+        if contract.bandit is not None or host.ranker is not None:
+            raise InvalidInput(
+                "a stream of decisions has no successor: close it, and begin another, which learns anew."
+            )
+        closing = self.store.load(host.name)
+        made: Host | None
+        if successor in self.store.names() and follows(self.store.load(successor), closing):
+            made = self._hosts.get(successor) or self._open(successor)
+            assert made is not None
+        else:
+            made = self._begin(successor, contract, ledger, host)
+        if host.name in self.writers:
+            self.writers[host.name].forget()
+        promise = made.plan.renewal.promise(made.private.guarantee) if made.plan.renewal is not None else ""
+        return messages.Renewed(host.name, made.details(self.clock.seconds), made.plan.starts_there, str(promise))
+
+    def _begin(self, name: str, contract: Contract, ledger: str | None, closes: Host | None = None) -> Host:
+        """Begin a stream, and end the one that it follows, if there is one."""
         if not _NAME.fullmatch(name):
             raise InvalidInput(
                 "the name of a stream has up to 64 letters, digits, dots, dashes and underscores, and begins with a "
                 "letter or digit. Choose another name."
             )
         if self.read_only:
-            raise StateConflict("this server shows streams only. Begin one where streams learn.")
+            raise RequestConflict("this server shows streams only. Begin one where streams learn.")
         self._check(contract)
         names = self.store.names()
         if name in names:
-            raise StateConflict(f"there is a stream {name!r} already. Send rows to it, or choose another name.")
+            raise RequestConflict(f"there is a stream {name!r} already. Send rows to it, or choose another name.")
         if len(names) >= self.limits.streams:
-            raise StateConflict(f"this server has {len(names)} streams, and holds no more. Ask its operator.")
+            raise RequestConflict(f"this server has {len(names)} streams, and holds no more. Ask its operator.")
         account = None
         if ledger is not None:
             account = self._ledger(ledger)
             if self.seed is not None:
                 raise InvalidInput("a simulation protects nobody, and reserves nothing. Leave out the ledger.")
         plan = contract.plan(on_bad="zero", seed=self.seed)
+        followed: dict[str, Any] = {}
+        closing = None
+        if closes is not None:
+            closing = self.store.load(closes.name)
+            before = replace(closing, about={**closing.about, "model": closes.contract.model_digest})
+            check_successor(before, plan, {"model": contract.model_digest})
+            renewal = renewal_of(self.store, closing, closes.contract.delta, closes.view.k)
+            plan = plan.following(renewal)
+            followed = {RENEWAL: told(renewal, closing)}
         private = plan.private
         if not isinstance(private, Private):
             raise InvalidInput("this contract is not learnt row by row. State a method or a release schedule.")
@@ -312,6 +397,9 @@ class Service:
         lineage = f"{state.lineage} {new_name()}" if state.simulated else state.lineage
         generation, t, k, token = state.position
         about = {"contract": contract.digest, "declared": contract.declared, "lineage": lineage, SERVED: True}
+        about |= {CHARGE: Charge.of(private.guarantee).as_data(), **followed}
+        if contract.events is not None:
+            about[EVENTS] = True
         if self.seed is not None:
             about["seed"] = self.seed
         layers = state.users.layers if state.users is not None else ()
@@ -328,6 +416,7 @@ class Service:
             ledger=account,
             settings=private.recorded,
             layers={layer.name: layer.to_bytes() for layer in layers},
+            closes=None if closing is None or closing.closed else closing,
         )
         host = self._open(name)
         assert host is not None
@@ -339,6 +428,17 @@ class Service:
             raise InvalidInput(
                 f"privacy.user names {contract.user} as the column of ids, and rows_per_user is missing: only rows "
                 "would be protected. State rows_per_user = 4, or remove user and declare the column with ignore = true."
+            )
+        if contract.bandit is not None and contract.events is None:
+            raise InvalidInput(
+                'rewards come after decisions: state for how long they are waited for, as in [events] wait = "10 '
+                'minutes", missing = 0.0.'
+            )
+        size = contract.dimension * (contract.dimension + 3) // 2
+        if contract.bandit is not None and contract.bandit.models * size > self.limits.dimension:
+            raise InvalidInput(
+                f"models of this contract have {contract.bandit.models * size:,} numbers, and this server takes "
+                f"{self.limits.dimension:,}. Declare fewer features or actions."
             )
         if contract.dimension > self.limits.dimension:
             raise InvalidInput(
@@ -356,36 +456,80 @@ class Service:
     def writer(self, name: str) -> Writer:
         """The writer of a stream, in the event loop's thread."""
         if self.read_only:
-            raise StateConflict("this server predicts only. Send rows to the one that learns.")
-        self.host(name)
+            raise RequestConflict("this server predicts only. Send rows to the one that learns.")
+        events = self.host(name).contract.events
         made = self.writers.get(name)
         if made is None:
-            made = self.writers[name] = Writer(self, name)
+            made = self.writers[name] = Writer(self, name) if events is None else EventWriter(self, name)
         return made
+
+    def event_writer(self, name: str) -> EventWriter:
+        """The writer of a stream whose rows are events."""
+        writer = self.writer(name)
+        if not isinstance(writer, EventWriter):
+            raise NoEvents(
+                f"{name} learns rows with their labels. Send them to POST /v1/streams/{name}/examples; or begin a "
+                "stream whose contract has [events]."
+            )
+        return writer
 
     async def learn(self, name: str, key: str, media: str, body: bytes, owner: str = "") -> messages.Learnt:
         """Learn the rows of a request, once; the rounds that they have taken, after the commit.
 
         Keys belong to the `owner` of a token, so that nobody can test guesses of another's rows by its keys.
         """
-        writer = self.writer(name)
-        contract = self.host(name).contract
-        batch = await self._read(media, body, contract, labelled=True)
-        first, last = await writer.learn(f"{owner}\0{key}", media, body, batch)
+        first, last = await self.writer(name).learn(f"{owner}\0{key}", media, body)
         return messages.Learnt(name, first, last)
+
+    async def open_event(self, name: str, body: bytes, probabilities: bool = False, owner: str = "") -> messages.Event:
+        """Predict for a row whose label comes later, and store the row; the answer comes after the commit.
+
+        Like keys, ids belong to the `owner` of a token.
+        """
+        writer, host = self.event_writer(name), self.host(name)
+        if host.ranker is not None:
+            raise InvalidInput(f"{name} chooses actions. Ask POST /v1/streams/{name}/rank.")
+        request, finite = read_event(body)
+        known = event_id(request.event)
+        made = host.predict(RowBatch([request.row], (), 1, finite), probabilities)
+        [shares] = made.probabilities if made.probabilities is not None else [None]
+        answer: Any = [made.release, made.predictions[0], made.classes, shares]
+        content = packed(stored_row(request.row, host.contract), answer)
+        opened = await writer.open(owner, known, body, content)
+        if opened.content is not content:  # of the first request
+            _, answer = unpacked(opened.content)
+        release, prediction, classes, shares = answer
+        return messages.Event(name, known, opened.number, opened.due, release, prediction, classes, shares)
+
+    async def rank(self, name: str, body: bytes, request: messages.Rank, owner: str = "") -> messages.Ranked:
+        """Choose one of several actions for a visitor, and wait for its reward; the answer comes after the commit."""
+        writer, host = self.event_writer(name), self.host(name)
+        if host.ranker is None:
+            raise InvalidInput(f"{name} predicts, and chooses no actions. State [bandit] in the contract of a stream.")
+        known = event_id(request.event_id)
+        decided = host.ranker.rank(request)
+        content = packed(decided.row, [decided.release, decided.ranking])
+        opened = await writer.open(owner, known, body, content)
+        if opened.content is not content:  # of the first request
+            _, (release, ranking) = unpacked(opened.content)
+            decided = decided._replace(release=release, ranking=ranking)
+        actions = [messages.RankedAction(action, share) for action, share in decided.ranking]
+        first = actions[0].id
+        return messages.Ranked(name, known, first, actions, opened.number, opened.due, decided.release)
+
+    async def close_event(self, name: str, event: str, label: messages.Value, owner: str = "") -> messages.Closed:
+        """Store the label of an event; the answer comes after the commit."""
+        number = await self.event_writer(name).close(owner, event_id(event), label)
+        return messages.Closed(name, event, number)
 
     async def predict(self, name: str, media: str, body: bytes, probabilities: bool = False) -> messages.Predictions:
         """Predictions for the rows of a request, by the latest visible model."""
         host = self.host(name)
-        batch = await self._read(media, body, host.contract, labelled=False)
+        arguments = media, body, host.contract, False, self.limits.rows
+        batch = await self.in_thread(read_rows, *arguments) if len(body) > SMALL else read_rows(*arguments)
         if batch.count * host.contract.dimension > _FEW:
             return await self.in_thread(host.predict, batch, probabilities)
         return host.predict(batch, probabilities)
-
-    async def _read(self, media: str, body: bytes, contract: Contract, labelled: bool) -> RowBatch:
-        if len(body) > SMALL:
-            return await self.in_thread(read_rows, media, body, contract, labelled, self.limits.rows)
-        return read_rows(media, body, contract, labelled, self.limits.rows)
 
     # Ledgers.
 
@@ -461,4 +605,5 @@ def without(address: str, sentence: str) -> str:
 ENDINGS = ("finished", "closed")
 """Kinds of events that tell that a stream has made its last release."""
 
+_TICKS = 3  # for which a renewal waits until all releases are visible
 _FEW = 2**16  # features of all rows that are predicted there

@@ -2,6 +2,7 @@
 
 Module          Contents
 ``store``       `Store`: one transaction commits state, spent privacy, releases and input position
+``events``      rows whose labels come later
 ``book``        the records of a `Ledger` in a database
 ``database``    connections, transactions, the schema and its migrations
 ``sqlite``      what is particular to SQLite; ``postgres``, to PostgreSQL
@@ -12,6 +13,19 @@ Module          Contents
 ``verify``      checks a ledger's history, and computes its costs again
 """
 
+from taciturn.store.events import Closing, Event, EventLog, Opened, Opening
 from taciturn.store.store import Chunk, Current, Lease, Request, Saved, Store
 
-__all__ = ["Chunk", "Current", "Lease", "Request", "Saved", "Store"]
+__all__ = [
+    "Chunk",
+    "Closing",
+    "Current",
+    "Event",
+    "EventLog",
+    "Lease",
+    "Opened",
+    "Opening",
+    "Request",
+    "Saved",
+    "Store",
+]

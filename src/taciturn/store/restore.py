@@ -7,14 +7,15 @@ A restored database lacks its last commits, whose releases were shown. Nothing o
    charged as an event of kind `restored`.
 2. *The streams.* One that is behind the witness would release its rounds again. It is closed, and counts as spent what
    it reserved. `adopt` continues it as a second stream, which is charged in full.
-3. *The witness* then stores the places of the database as it is now.
+3. *The tokens* of `taciturn serve` are revoked: some may have been revoked since the backup, which does not know of it.
+4. *The witness* then stores the places of the database as it is now.
 
 **Claim.** After `recover` the ledger's reservations are at least the cost of all that was ever shown under it, and no
 stream that is behind its witness can be continued. *Proof.* A line is in the witness before anything of it is shown
 (`taciturn.store.book`), so each lineage with something shown is in the database, or in the witness's sum and not in the
-database, where step 1 adds it; what is in the database and not in the witness stays counted. Steps 1 and 2 are one
-transaction, and the charge has a name that follows from the witness's hash, so that after a crash before step 3 the
-same charge is not made twice; until step 3 the database is rejected. ∎
+database, where step 1 adds it; what is in the database and not in the witness stays counted. Steps 1 to 3 are one
+transaction, and the charge has a name that follows from the witness's hash, so that after a crash before step 4 the
+same charge is not made twice; until step 4 the database is rejected. ∎
 
 In a ledger that renews, what was lost counts in every period up to that of the recovery, and so does a stream that is
 closed because it is behind, from its first period on: lost rows were learnt before. That takes the clock of the ledger
@@ -30,6 +31,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import time
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import NamedTuple
@@ -49,6 +51,7 @@ from taciturn.accounting.ledger import (
 from taciturn.errors import InvalidInput
 from taciturn.store.book import DatabaseBook, append_event, insert_line
 from taciturn.store.database import Database, Transaction
+from taciturn.store.events import erase_events
 from taciturn.store.overview import streams
 from taciturn.store.store import Saved, Store, closed_name
 from taciturn.store.witness import Place, confirm_moved, is_behind, ledger_subject, passed_all, places_of, witness_of
@@ -65,11 +68,14 @@ class Recovered(NamedTuple):
         Lineages that were behind, and are closed.
     moved : bool
         Whether the database was not where it was.
+    revoked : int
+        How many tokens were live, and are revoked.
     """
 
     charged: dict[str, Cost]
     closed: list[str]
     moved: bool
+    revoked: int
 
 
 class Adopted(NamedTuple):
@@ -124,13 +130,24 @@ def recover(database: Database, witness: str | os.PathLike[str] | None = None, *
                 if _charge(now, book, lost, seen[subject], here[subject], address):
                     charged[population] = lost
         closed = [lineage for lineage in sorted(behind) if _close(now, database, lineage)]
+        revoked = _revoke_tokens(now) if behind or moved or restored else 0
     if moved:
         confirm_moved(database, "the database was restored and adopted")
     if watching is not None and (behind or moved or charged):
         with database.transaction(write=False) as now:
             here = places_of(now)
         watching.replace(here)
-    return Recovered(charged, closed, moved)
+    return Recovered(charged, closed, moved, revoked)
+
+
+def _revoke_tokens(now: Transaction) -> int:
+    """Revoke all tokens, and the sessions that were opened with them; how many tokens were live."""
+    at = time.time_ns() // 1_000_000
+    [(live,)] = now.rows(
+        "SELECT count(*) FROM tokens WHERE revoked IS NULL AND parent IS NULL AND (expires IS NULL OR expires > ?)", at
+    )
+    now.execute("UPDATE tokens SET revoked = ? WHERE revoked IS NULL", at)
+    return int(live)
 
 
 def _lost(now: Transaction, population: str, seen: Mapping[str, Place]) -> Cost:
@@ -213,6 +230,9 @@ def adopt(
     if name is not None and name not in known:
         raise InvalidInput(f"{database.address} has no stream {name!r}; it has {', '.join(known) or 'none'}.")
     recovered = recover(database, witness)
+    if witness_of(database, witness) is None:  # then nothing but this call tells that it was restored
+        with database.transaction() as now:
+            recovered = recovered._replace(revoked=recovered.revoked + _revoke_tokens(now))
     if not known:
         return Adopted(None, None, None, recovered)
     store = Store(address, witness=witness, key=key)
@@ -220,7 +240,7 @@ def adopt(
     if witness is not None and not (recovered.closed or recovered.moved or recovered.charged or old.closed):
         raise InvalidInput(
             f"{database.address} is the newest copy, as its witness knows. There is nothing to adopt: continue it as "
-            "before, at no further cost."
+            "before, at no further cost. If it was restored, revoke tokens again that were revoked since the backup."
         )
     new = store.adopt(old.name, ledger)
     return Adopted(old, new, ledger or store.ledger_of(old), recovered)
@@ -232,4 +252,6 @@ def close_stream(ledger: Ledger, lineage: str) -> bool:
     if ledger.address is None:
         return False
     with Database(ledger.address).transaction() as now:
-        return now.execute("UPDATE streams SET closed = 1 WHERE lineage = ?", lineage) > 0
+        known = now.execute("UPDATE streams SET closed = 1 WHERE lineage = ?", lineage) > 0
+        erase_events(now, lineage)
+        return known

@@ -6,7 +6,8 @@
    state, in one UPDATE; with them the new state, what it has spent, its position in the input and its chain hash; add
    the layers of users' records that are new, and remove those that the new state does not name;
 2. insert the releases: this table is the outbox, from which they are shown, not before `visible_at` if that is given;
-   insert the requests whose rows the new state has learnt;
+   insert the requests whose rows the new state has learnt; erase the events that it has learnt
+   (`taciturn.store.events`);
 3. if the ledger is in the same database, record there what is spent;
 4. COMMIT: all of it is on the disk, or none of it. Then tell the witness, if there is one. Then show. A ledger
    elsewhere is told what is spent.
@@ -74,6 +75,7 @@ from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreU
 from taciturn.store.book import DatabaseBook, choose_population
 from taciturn.store.database import Database, OutcomeUnknown, Row, Transaction, check_name, unavailable
 from taciturn.store.encryption import is_encrypted, read_key
+from taciturn.store.events import EVENTS, EventLog, begin_log, erase_events, learn_events, lock_events, take_over_events
 from taciturn.store.witness import Place, accepted
 
 _FIELDS = (
@@ -350,6 +352,8 @@ class Store:
                 self._insert(now, saved)
                 for layer, records in (layers or {}).items():
                     self._insert_layer(now, lineage, layer, records)
+                if follows is None and public.get(EVENTS):
+                    begin_log(now, lineage, position[1])
         except OutcomeUnknown as error:
             self._read_back(None, saved, error)
         if closes is not None:
@@ -386,6 +390,7 @@ class Store:
             new.lineage,
             old.lineage,
         )
+        take_over_events(now, self, old, new)
 
     def _own_book(self, ledger: Ledger) -> DatabaseBook | None:
         """The book of a ledger in this very database."""
@@ -502,6 +507,8 @@ class Store:
                         visible_at,
                     )
                 self._insert_requests(now, saved, requests)
+                if saved.about.get(EVENTS):
+                    self._learn_events(now, saved, position[1])
                 if lease is not None:
                     now.execute(
                         "INSERT INTO leases (lineage, holder, expires) VALUES (?, ?, ?) "
@@ -518,6 +525,14 @@ class Store:
         if saved.ledger:
             self._mirror(new, learnt.finished)
         return new
+
+    def _learn_events(self, now: Transaction, saved: Saved, t: int) -> None:
+        """Erase the events that a commit has learnt."""
+        learn_events(now, saved, t, int(self.database.backend.clock(now).timestamp() * 1000.0))
+
+    def events(self, lineage: str, name: str = "the stream") -> EventLog:
+        """The events of a stream whose rows are events: `about` has `events` when it is created."""
+        return EventLog(self, lineage, name)
 
     def _insert_requests(self, now: Transaction, saved: Saved, requests: Sequence[Request]) -> None:
         """Store requests that were learnt, many in a statement; one that was learnt before is a conflict."""
@@ -751,6 +766,7 @@ class Store:
         """End a stream within a transaction; in its ledger, too, if that is in this database."""
         if now.execute("UPDATE streams SET closed = 1 WHERE lineage = ?", saved.lineage) != 1:
             raise StateConflict(f"{self.address} has no stream {saved.name!r} any more. Check the address.")
+        erase_events(now, saved.lineage)
         if saved.ledger == "" and saved.population is not None:
             book = DatabaseBook(self.database, saved.population, self._witness)
             book.change_within(now, saved.lineage, lambda line, clock: closed(line), "closed")
@@ -824,6 +840,16 @@ class Store:
                 now.execute(
                     "UPDATE layers SET key = ?, content = ? WHERE lineage = ? AND name = ?", name, blob, lineage, layer
                 )
+            lock_events(now)  # no event is opened meanwhile, by the old key
+            for kind, column in (("event", "content"), ("label", "label")):
+                found = f"SELECT lineage, number, {column} FROM stream_events WHERE {column} IS NOT NULL /*lock*/"
+                for lineage, place, blob in now.rows(found):
+                    if lineage in sealed:
+                        _must_be_encrypted(f"an event of {lineage}", blob)
+                    plain = self._decrypted(bytes(blob), lineage, int(place), kind)
+                    blob = plain if new is None else new.encrypt(plain, lineage, int(place), kind)
+                    sql = f"UPDATE stream_events SET {column} = ? WHERE lineage = ? AND number = ?"
+                    now.execute(sql, blob, lineage, int(place))
         self._key = new
         return len(rows)
 
@@ -909,6 +935,12 @@ class Store:
                 "variable TACITURN_KEY."
             )
         return self._key.decrypt(blob, lineage, generation, kind)
+
+    def _own(self, blob: bytes, lineage: str, number: int, kind: str, what: str) -> bytes:
+        """What this store has encrypted, if it has a key; an error if it is in clear then."""
+        if self._key is not None:
+            _must_be_encrypted(what, blob)
+        return self._decrypted(blob, lineage, number, kind)
 
     def _tell_witness(self, saved: Saved) -> None:
         """Record where a stream is, in the witness."""

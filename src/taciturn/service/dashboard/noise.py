@@ -6,15 +6,20 @@ curvature of `taciturn.FTRL`), and in averages; so the noise of a point is found
 seed, learns from rows without influence. Its points are noise alone, and their entries are exchangeable, so that the
 root mean square over entries and seeds is the standard deviation. No data and no secret takes part.
 
-For other methods, whose points are not linear in the noisy sums, the noise is *estimated* from successive released
-points: that is an upper bound while the points still learn.
+For other methods, whose points are not linear in the noisy sums, the noise is *estimated* from how far successive
+released points moved. Noise of prefix sums is correlated from one release to the next, so that a point moves by less
+than its own noise: of weights that are sums divided by their number w, with noise of variance v = s²/w², a move has
+variance `D = v' + v - 2·cov(s', s)/(w'w)`, and the mean square of moves is multiplied by v/D. The covariance is known
+for a BLT, the default (`taciturn.mechanisms.decoded_noise`), and otherwise taken to be 0. What points learn is in their
+moves, too: then the estimate is too large. The models of a bandit have their own estimates, as arms are played more
+often or less.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -26,6 +31,8 @@ from taciturn.core.staged import Staged
 from taciturn.errors import TaciturnError
 from taciturn.estimators.stream import Stream
 from taciturn.learners.ftrl import FTRL
+from taciturn.learners.linear_bandit import LinearBandit
+from taciturn.mechanisms.decoded_noise import DecodedNoise, linear_coder
 from taciturn.mechanisms.prefix_sum import PrefixSum
 from taciturn.plan import Plan
 
@@ -47,7 +54,7 @@ class Noise:
     kind : {"exact", "simulated", "estimated"}
         How they are known.
     point, model : ndarray
-        Of the released points, and of the models to use.
+        Of the released points, and of the models to use; with a column for each entry where entries differ.
     move : ndarray, optional
         Of the difference of a released point and the one before; the first is that of the first point. None if it is
         not known.
@@ -90,6 +97,7 @@ class NoiseOfReleases:
         self._paths: list[Stream] = []
         self._squares: list[Array] = []  # rows of mean squares of points, models and moves, one row a release
         self._last: list[Array] = []
+        self._shares: dict[tuple[int, int], float] = {}
 
     def until(self, k: int, points: Array, numbers: Integers | Sequence[int] | None = None) -> Noise:
         """The noise of the releases up to number k, or of those with these numbers.
@@ -106,7 +114,42 @@ class NoiseOfReleases:
         if self._simulated and self._extend(k):
             point, model, move = np.sqrt(np.concatenate(self._squares)[wanted]).T
             return Noise("simulated", point, model, move)
-        return _estimated(points)
+        return self._estimated(points, wanted + 1)
+
+    def _estimated(self, points: Array, numbers: Integers) -> Noise:
+        """From the mean squares of what points move by: all of it noise, if they learn no more."""
+        if len(points) < 2:
+            nothing = np.full(len(points), np.nan)
+            return Noise("estimated", nothing, nothing, None)
+        learner = getattr(self.plan.private, "learner", None)
+        models = learner.arms if isinstance(learner, LinearBandit) else 1
+        moves = np.diff(points, axis=0).reshape(len(points) - 1, models, -1)
+        pairs = zip(numbers[:-1].tolist(), numbers[1:].tolist(), strict=True)
+        shares = np.array([self._share(before, after) for before, after in pairs])
+        squares = (moves**2).mean(axis=2) * shares[:, None]
+        squares = np.concatenate([squares[:1], squares])
+        width = min(9, len(squares))
+        padded = np.pad(squares, ((width // 2, width - 1 - width // 2), (0, 0)), mode="edge")
+        window = np.lib.stride_tricks.sliding_window_view(padded, width, axis=0)
+        sd = np.sqrt(window.mean(axis=2))
+        sd = sd[:, 0] if models == 1 else np.repeat(sd, points.shape[1] // models, axis=1)
+        return Noise("estimated", sd, sd, None)
+
+    def _share(self, before: int, after: int) -> float:
+        """The variance of the noise of a later point, divided by that of its move from an earlier one."""
+        if (before, after) not in self._shares:
+            private: Any = self.plan.private
+            coder = linear_coder(getattr(private, "calibrated", None))
+            decay = float(getattr(coder, "decay", 1.0))
+            share = 0.5
+            if coder is not None:
+                joint = DecodedNoise(coder, (decay,))
+                rows = [private.timetable.due(k) if decay == 1.0 else 1.0 - decay**k for k in (before, after)]
+                first, second = (float(joint.at(k)[0, 0]) / w**2 for k, w in zip((before, after), rows, strict=True))
+                both = float(joint.from_to(before, after)[0, 0]) / (rows[0] * rows[1])
+                share = second / max(first + second - 2.0 * both, 1e-9 * second)
+            self._shares[before, after] = share
+        return self._shares[before, after]
 
     def _extend(self, k: int) -> bool:
         """Simulate up to release k; False if that is too much work, or the plan cannot be run without users."""
@@ -147,16 +190,3 @@ class NoiseOfReleases:
 def _seeded(plan: Plan, seed: int) -> Plan:
     """The same plan as a simulation."""
     return replace(plan, private=replace(plan.private, seed=seed))
-
-
-def _estimated(points: Array) -> Noise:
-    """Half the mean square of what points move by: all of it noise, if they learn no more."""
-    if len(points) < 2:
-        nothing = np.full(len(points), np.nan)
-        return Noise("estimated", nothing, nothing, None)
-    squares = (np.diff(points, axis=0) ** 2).mean(axis=1) / 2.0
-    squares = np.concatenate([squares[:1], squares])
-    width = min(9, len(squares))
-    padded = np.pad(squares, (width // 2, width - 1 - width // 2), mode="edge")
-    sd = np.sqrt(np.convolve(padded, np.full(width, 1.0 / width), mode="valid"))
-    return Noise("estimated", sd, sd, None)

@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
+import numpy as np
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
@@ -127,7 +128,8 @@ class _Drawn:
     """The visible releases of a stream as far as they were read, and their noise."""
 
     def __init__(self, host: Host) -> None:
-        self._growing = Growing(len(host.private.problem.first_point))
+        bandit, problem = host.contract.bandit, host.private.problem
+        self._growing = Growing(problem.size if bandit is None else bandit.models * problem.width)
         self._noise = NoiseOfReleases(host.plan)
         self._lock = threading.Lock()
 
@@ -162,8 +164,16 @@ def _lines(host: Host, growing: Growing, last: int) -> Iterator[Dated]:
         lines = chunk.content.split(b"\n")
         for k in range(after + 1, min(chunk.last, last) + 1):
             if growing.needs(k, last):
-                yield json.loads(lines[k - chunk.first]), visible_at
+                line = json.loads(lines[k - chunk.first])
+                yield line if host.contract.bandit is None else _weights(host, line), visible_at
         after = min(chunk.last, last)
+
+
+def _weights(host: Host, line: dict[str, Any]) -> dict[str, Any]:
+    """A release of a stream of decisions with the weights of its models, and without their matrices."""
+    assert host.contract.bandit is not None
+    blocks = np.array(line["model"]).reshape(host.contract.bandit.models, -1)
+    return {**line, "model": blocks[:, -host.private.problem.width :].ravel().tolist()}
 
 
 def gauge_of(host: Host, view: View) -> Gauge:
@@ -314,6 +324,8 @@ async def _try(dashboard: Dashboard, call: Call, viewer: Viewer, form: Form) -> 
     host = service.host(call.parameters["s"])
     if call.token is None or not call.token.allows("read", host.name):
         raise Problem(403, "this token does not allow this. It needs the scope read, for this stream.")
+    if host.ranker is not None:
+        raise Problem(404, "this stream chooses actions, and predicts nothing else.")
     values = {name: _one(form, name) for name in form}
 
     def page() -> str:

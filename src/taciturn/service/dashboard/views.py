@@ -397,7 +397,7 @@ class StreamView:
             return ()
         names, scale = _names(self.contract, self.plan)
         values = self.published.models[-1] * scale
-        noise = float(self.noise.model[-1]) * scale
+        noise = self.noise.model[-1] * scale
         made = (
             Coefficient(i, names[i], float(values[i]), float(noise[i]), verdict(values[i], noise[i], len(values)))
             for i in range(len(values))
@@ -429,6 +429,7 @@ class StreamView:
         names, scale = _names(self.contract, self.plan)
         chosen = [one.index for one in self.panels] if indices is None else [i for i in indices if 0 <= i < len(names)]
         moves = self.moves
+        sds = self.noise.model[:, None] if self.noise.model.ndim == 1 else self.noise.model  # one for all, or for each
         return {
             "k": of.numbers[since:].tolist(),
             "t": of.rounds[since:].tolist(),
@@ -438,7 +439,7 @@ class StreamView:
                     "index": i,
                     "name": names[i],
                     "value": _rounded(of.models[since:, i] * scale[i]),
-                    "sd": _rounded(self.noise.model[since:] * scale[i]),
+                    "sd": _rounded(sds[since:, min(i, sds.shape[1] - 1)] * scale[i]),
                 }
                 for i in chosen
             ],
@@ -454,7 +455,8 @@ class StreamView:
         of, sd = self.published, self.noise.move
         if sd is None or not len(of) or of.count != len(of):
             return None
-        first = self.plan.private.problem.first_point
+        bandit = self.contract.bandit
+        first = self.plan.private.problem.first_point if bandit is None else np.zeros(of.points.shape[1])
         moved = np.diff(of.points, axis=0, prepend=first[None, :])
         sizes = np.sqrt((moved**2).mean(axis=1))
         return np.asarray(np.divide(sizes, sd, out=np.full(len(sd), np.nan), where=sd > 0.0))
@@ -887,6 +889,9 @@ def _names(contract: Contract, plan: Plan) -> tuple[list[str], Array]:
     scale[:, problem.mapped_dimension :] = problem.intercept
     features = [*contract.weight_names, *(["intercept"] if problem.intercept else [])]
     classes = [f"{name}: " for name in contract.target.names] if problem.outputs > 1 else [""]
+    if contract.bandit is not None and contract.bandit.actions is not None:
+        classes = [f"{name}: " for name in contract.bandit.actions]
+        scale = np.tile(scale, (len(classes), 1))
     return [f"{of}{name}" for of in classes for name in features], scale.ravel()
 
 

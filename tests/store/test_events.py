@@ -1,0 +1,80 @@
+"""Events that are opened while their stream is closed, is adopted, or gets another key."""
+
+import threading
+from dataclasses import replace
+
+import pytest
+
+from memory_folder import memory_folder  # noqa: F401 - a fixture
+from taciturn import L2Ball, Logistic, Privacy, Problem, pigd
+from taciturn.accounting.cost import gaussian
+from taciturn.store import Closing, Event, Opening, Store
+from taciturn.store.encryption import new_key
+from taciturn.store.events import EventLog
+
+pytestmark = pytest.mark.privacy
+
+NAME, LINEAGE = "clicks", "a"
+HOUR = 3_600_000
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def address(request, memory):
+    if request.param == "sqlite":
+        return str(memory / "shared.db")
+    return request.getfixturevalue("server").new_database()
+
+
+def stream_of_events(address, **settings):
+    private = pigd(Problem(Logistic(), L2Ball(1.0), 2, ridge=0.5), Privacy(1.0, 1e-6), 10)
+    state = replace(private.start(), lineage=LINEAGE, token="0").to_bytes()
+    store = Store(address, **settings)
+    given = {"position": (0, 0, 0, "0"), "reserved": gaussian(0.01), "about": {"events": True}}
+    store.create(NAME, lineage=LINEAGE, state=state, **given)
+    return store
+
+
+def opened_during(monkeypatch, store, other):
+    """Open and label an event, and begin something else after this transaction has looked at the stream.
+
+    That waits until the transaction is over; it would take a few milliseconds.
+    """
+    look = EventLog._stream
+    begun = []
+
+    def slow(self, now):
+        seen = look(self, now)
+        if not begun:
+            begun.append(threading.Thread(target=other))
+            begun[0].start()
+            begun[0].join(0.25)
+        return seen
+
+    with monkeypatch.context() as patch:
+        patch.setattr(EventLog, "_stream", slow)
+        [made], _ = store.events(LINEAGE).exchange([Opening(b"id", b"", b"row")], [Closing(b"id", b"", b"yes")], wait=0)
+    begun[0].join()
+    return made
+
+
+def test_an_event_is_stored_by_the_key_that_its_stream_has(address, memory, monkeypatch):
+    """Otherwise nobody could read it any more, and the stream would wait for it for ever."""
+    new_key(memory / "old key")
+    new_key(memory / "new key")
+    store = stream_of_events(address, key=memory / "old key")
+    other = Store(address, key=memory / "old key")
+    assert opened_during(monkeypatch, store, lambda: other.rotate_key(memory / "new key")).number == 1
+    assert Store(address, key=memory / "new key").events(LINEAGE).seal() == [Event(1, b"row", None)]
+
+
+def test_a_closed_stream_has_no_event_that_is_not_erased(address, monkeypatch):
+    store, other = stream_of_events(address), Store(address)
+    opened_during(monkeypatch, store, lambda: other.close(other.load(NAME)))
+    with store.database.transaction(write=False) as now:
+        assert now.rows("SELECT content, label FROM stream_events") == [(None, None)]
+
+
+def test_an_event_is_opened_in_the_stream_that_goes_on(address, monkeypatch):
+    store, other = stream_of_events(address), Store(address)
+    assert opened_during(monkeypatch, store, lambda: other.adopt(NAME)).number == 1
+    assert [each.content for each in store.events(store.load(NAME).lineage).seal()] == [b"row"]
