@@ -6,7 +6,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 SITE   := build/site
-BENCHMARKS := logistic engines fronts regression noise running_noise running_sums participation accounting growth decayed_sums forgetting learn store service users starting utility accuracy search stages
+BENCHMARKS := logistic engines fronts regression noise running_noise running_sums participation accounting growth decayed_sums forgetting learn store service users starting utility accuracy search stages bandits
 PINNED := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help

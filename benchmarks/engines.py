@@ -5,11 +5,14 @@ and hash them for the checkpoint (`taciturn.engines.pool.add_up`); the *driver* 
 decides and commits. The speed of two workers is computed from the two: half of the rows by each of them, and then all
 of the driver's work, as if it began when they have finished. (In a run it does not.) A ratio to a file of eight times
 the rows tells whether the time a row depends on the length; the driver's time a block, whether it depends on the rows
-in it. *Ids* and *admission* are what a run with users adds: the first of two passes, and the decision which rows count.
+in it. *Users* are what a run with users adds: workers read and hash the ids, and decide which rows count, partition by
+partition; the driver looks up records, sends and receives what travels (pickled here), and adds a layer. Beside it is
+the same decision in one process.
 """
 
 from __future__ import annotations
 
+import pickle
 import tempfile
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -20,6 +23,7 @@ import numpy as np
 
 from runner import Contender, Ratio, parse_options, run, use_one_core
 from taciturn.contract.contract import Contract, contract_of
+from taciturn.core.hashed_rows import Decided, Decision, HashedRows, decide
 from taciturn.engines import pool
 from taciturn.readers.rows import open_rows
 from taciturn.runs import ingest
@@ -108,6 +112,39 @@ class Measured:
         return work
 
 
+class Admitted:
+    """Admission of a file's users by partitions: what workers and driver do, each with what the others have sent."""
+
+    def __init__(self, users: Measured) -> None:
+        self.stream = users.new().stream
+        self.tasks = [pool.IdsTask(task, self.stream.user_key, len(users.tasks)) for task in users.tasks]
+        self._parts = [pickle.dumps(part) for part in self.hashed()]
+        self._decisions: list[Decision] = []
+        self.driver(self._remember)
+        self._decided = [pickle.dumps(each) for each in self.decided()]
+
+    def hashed(self) -> list[HashedRows]:
+        """What workers do first."""
+        return [pool.hash_ids_of(task) for task in self.tasks]
+
+    def decided(self) -> list[Decided]:
+        """What workers do next."""
+        return [decide(task) for task in self._decisions]
+
+    def driver(self, map: Any = None) -> Any:
+        """What the driver does."""
+        return self.stream.admit_hashed([pickle.loads(part) for part in self._parts], map or self._sent)
+
+    def _remember(self, function: Any, tasks: list[Decision]) -> list[Decided]:
+        self._decisions = list(tasks)
+        return [function(task) for task in tasks]
+
+    def _sent(self, function: Any, tasks: list[Decision]) -> list[Decided]:
+        for task in tasks:
+            pickle.dumps(task)
+        return [pickle.loads(each) for each in self._decided]
+
+
 def blocks_of(rows: int, contract: Contract) -> Callable[[], Any]:
     """`run_sums` on blocks of so many rows each, whose sums are known."""
     from taciturn import BlockSums, block_statistics, every, pqftl
@@ -130,7 +167,7 @@ def main() -> None:
         long = Measured(folder, declared(many, release=BLOCK), write(folder / "long.parquet", rows, LONGER))
         users = Measured(folder, declared(rows, users=True, release=BLOCK), short.path)
         ids = np.concatenate([pool.ids_of(task) for task in users.tasks])
-        stream = users.new().stream
+        admission = Admitted(users)
         half = short.tasks[: (len(short.tasks) + 1) // 2]
         share = sum(task.rows for task in half)
         contenders = {
@@ -139,8 +176,10 @@ def main() -> None:
             "one of two workers, per row of the file": Contender(lambda: short.workers(half), 2 * share),
             "driver": Contender(short.driver(), rows),
             f"workers, {LONGER} times the rows": Contender(long.workers, many),
-            "ids of users": Contender(lambda: [pool.ids_of(task) for task in users.tasks], rows),
-            "admission of users' rows": Contender(lambda: stream.admit(ids), rows),
+            "users, workers: ids": Contender(admission.hashed, rows),
+            "users, workers: decisions": Contender(admission.decided, rows),
+            "users, driver": Contender(admission.driver, rows),
+            "users, admission in one process": Contender(lambda: admission.stream.admit(ids), rows),
             "driver, a block of 4,096 rows": Contender(blocks_of(2**12, short.contract), BLOCKS),
             "driver, a block of 1,048,576 rows": Contender(blocks_of(2**20, short.contract), BLOCKS),
         }

@@ -10,7 +10,11 @@ rows.
   predictions, beside the p99 of commits to a SQLite file of the same folder, one after the other: an UPDATE of 5,000
   bytes with `synchronous=FULL`.
 - *Arrow*: CPU time of the server for a row, in requests of 8,192 and of 32,768 rows, each committed, beside
-  `partial_fit` of an estimator with the same columns, horizon and releases on the same arrays.
+  `partial_fit` of an estimator with the same columns, horizon and releases on the same arrays. Columns of Arrow are
+  contiguous, and scaled by compiled code; those of an array in rows are not.
+- *Rank*: CPU time of a server of its own for a decision among ten actions, each with its own model of the visitor, by
+  the default policy: ranked, stored with a commit, and learnt after a wait of a second, without a reward, which is
+  counted, too.
 - *River*: FastAPI around a pipeline of river, which learns without privacy, forgets all when it stops, and answers
   single rows.
 
@@ -53,6 +57,8 @@ RELEASE = 1_000
 DELTA = 1e-8
 BATCHES = (8_192, 32_768)
 """Rows of an Arrow request."""
+LEARNT = 4.0
+"""Seconds after which decisions of a turn are learnt: their wait, and a few ticks."""
 STATE = os.urandom(5_000)
 ARROW = "application/vnd.apache.arrow.stream"
 SCRIPT = """
@@ -152,6 +158,20 @@ def contract() -> Any:
     )
 
 
+def decisions() -> Any:
+    """The same columns for a bandit of ten actions."""
+    return contract_of(
+        {
+            "privacy": {"epsilon": 1.0, "delta": DELTA},
+            "target": {"column": "reward", "range": [0, 1]},
+            "learning": {"horizon": HORIZON},
+            "columns": {name: {"range": [-3.0, 3.0]} for name in NAMES},
+            "events": {"wait": "1 second", "missing": 0.0},
+            "bandit": {"actions": [f"action {number}" for number in range(10)]},
+        }
+    )
+
+
 # ---- what is measured besides ----------------------------------------------------------------------------------
 
 
@@ -228,9 +248,10 @@ class Batches:
 OURS, BARE, RIVER = "taciturn, predict", "bare ASGI, the same product", "river and FastAPI, predict"
 LEARN, RIVER_LEARN = "taciturn, durable learn of a row", "river and FastAPI, learn of a row"
 ARROW_ROW, FIT_ROW = "taciturn, a row by Arrow, by {:,}", "partial_fit, a row, by {:,}"
-COMMIT = "bare durable commit"
+COMMIT, RANK = "bare durable commit", "taciturn, durable rank, learnt later"
 CPU_RATIOS = {
     "predict / bare ASGI": Ratio(OURS, BARE, at_most=1.8),
+    "rank / predict": Ratio(RANK, OURS, at_most=2.0),
 } | {
     f"row by Arrow / partial_fit, by {rows:,}": Ratio(ARROW_ROW.format(rows), FIT_ROW.format(rows), at_most=2.0)
     for rows in BATCHES
@@ -258,8 +279,14 @@ def measure(chosen: Any, console: Console) -> tuple[Turns, Turns, dict[str, list
         service.create("clicks", contract())
         token = service.tokens.create(["admin"])[1]
         service.close()
-        command = ("taciturn", "serve", "--store", store, "--port", "PORT")
-        ours = stack.enter_context(serving(*command))
+        deciding = str(folder / "decisions.db")
+        service = Service(Store(deciding))
+        service.create("banners", decisions())
+        rank_token = service.tokens.create(["admin"])[1]
+        service.close()
+        command = ("taciturn", "serve", "--port", "PORT", "--store")
+        ours = stack.enter_context(serving(*command, store))
+        ranks = stack.enter_context(serving(*command, deciding))
         uvicorn = ("uvicorn", "--no-access-log", "--log-level", "critical", "--port", "PORT")
         bare = stack.enter_context(serving(*uvicorn, "service_peers:bare"))
         stream, rows = f"{ours.address}/v1/streams/clicks", {"rows": [row]}
@@ -267,6 +294,7 @@ def measure(chosen: Any, console: Console) -> tuple[Turns, Turns, dict[str, list
             OURS: (ours, f"{stream}/predict", rows, False),
             BARE: (bare, f"{bare.address}/predict", rows, False),
             LEARN: (ours, f"{stream}/examples", {"rows": [row | {"y": "yes"}]}, True),
+            RANK: (ranks, f"{ranks.address}/v1/streams/banners/rank", {"contextFeatures": row}, False),
         }
         if find_spec("fastapi") and find_spec("river"):
             river = stack.enter_context(serving(*uvicorn, "--factory", "service_peers:river"))
@@ -279,7 +307,9 @@ def measure(chosen: Any, console: Console) -> tuple[Turns, Turns, dict[str, list
             cpus, waits, made = {}, {}, {}
             for name, (server, url, body, keys) in loads.items():
                 before = server.cpu()
-                said = load(url, body, seconds, folder, token, keys)
+                said = load(url, body, seconds, folder, rank_token if server is ranks else token, keys)
+                if server is ranks:
+                    time.sleep(LEARNT)
                 cpus[name] = (server.cpu() - before) / said["requests"]
                 waits[name] = said["p99"] / 1e6
                 made[name] = 1e6 * said["requests"] / said["us"]
