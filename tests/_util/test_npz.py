@@ -1,7 +1,8 @@
-"""Arrays that are written are read again by NumPy, as those that `numpy.savez` wrote."""
+"""What is written is what `numpy.savez` writes, and what is read is what `numpy.load` reads."""
 
 from __future__ import annotations
 
+import ast
 import zipfile
 from io import BytesIO
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays, boolean_dtypes, floating_dtypes, integer_dtypes
 
 from taciturn._util import npz
-from taciturn._util.npz import write_npz
+from taciturn._util.npz import read_npz, write_npz
 
 ARRAYS = arrays(
     st.one_of(boolean_dtypes(), integer_dtypes(), floating_dtypes(), st.just("<U5"), st.just("S3")),
@@ -58,3 +59,42 @@ def test_large_and_unusual_arrays_are_left_to_numpy(named, monkeypatch):
     made = BytesIO()
     write_npz(made, named)
     assert all(read(made)[name].dtype == array.dtype for name, array in named.items())
+
+
+@given(st.dictionaries(NAMES, ARRAYS, max_size=5), st.booleans(), st.booleans())
+def test_what_is_read_is_what_load_reads(named, transposed, compressed):
+    named = {name: array.T if transposed else array for name, array in named.items()}
+    file = BytesIO()
+    (np.savez_compressed if compressed else np.savez)(file, **named)
+    made, expected = read_npz(file), read(file)
+    assert list(made) == list(expected) == list(named)
+    for name in named:
+        assert made[name].dtype == expected[name].dtype
+        assert made[name].flags.f_contiguous == expected[name].flags.f_contiguous
+        assert made[name].tobytes() == expected[name].tobytes()
+        assert made[name].shape == expected[name].shape
+        assert made[name].flags.writeable
+
+
+def test_plain_arrays_are_read_without_parsing_code(monkeypatch):
+    """Before Python 3.12.8, two threads that parse at the same time can fail."""
+    file = BytesIO()
+    write_npz(file, {"one": np.arange(3.0), "two": np.array("text")})
+
+    def parse(*arguments, **options):
+        raise SystemError("AST constructor recursion depth mismatch")
+
+    monkeypatch.setattr(ast, "parse", parse)
+    with pytest.raises(SystemError):
+        read(file)
+    assert read_npz(file)["one"].tolist() == [0.0, 1.0, 2.0]
+
+
+def test_unusual_arrays_are_read_by_numpy():
+    pairs = np.ones(2, dtype=[("a", "f8"), ("b", "i4")])
+    file = BytesIO()
+    np.savez(file, pairs=pairs)
+    assert read_npz(file)["pairs"].tolist() == pairs.tolist()
+    np.savez(file, some=np.array([object()]))
+    with pytest.raises(ValueError, match="allow_pickle"):
+        read_npz(file)

@@ -15,6 +15,8 @@ from functools import cached_property
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import taciturn
 from instances import LEARNERS
@@ -322,6 +324,20 @@ def test_other_files_are_refused(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(StateConflict, match="dump"):
         read_state(path)
+
+
+@given(st.integers(0, 10**6), st.integers(0, 255))
+def test_a_changed_byte_is_refused_or_changes_nothing_of_the_state(place, byte):
+    """Names and checksums are part of the file: no error of the archive's reader comes through."""
+    state = private().start()
+    written = state.to_bytes()
+    content = bytearray(written)
+    content[place % len(content)] = byte
+    try:
+        made = read_state(bytes(content))
+    except StateConflict:
+        return
+    assert (made.point.tobytes(), made.position, made.spent) == (state.point.tobytes(), state.position, state.spent)
 
 
 def test_private_and_states_can_be_pickled():

@@ -12,6 +12,7 @@ import io
 import json
 import os
 import zipfile
+import zlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, BinaryIO, NamedTuple
@@ -20,7 +21,7 @@ import numpy as np
 
 from taciturn._util.arrays import Array, Arrays
 from taciturn._util.atomic import OWNER_ONLY, Entry, replaced
-from taciturn._util.npz import write_npz
+from taciturn._util.npz import read_npz, write_npz
 from taciturn.accounting.cost import FREE, Cost
 from taciturn.accounting.ledger import Learnt, learnt_by
 from taciturn.core.participation import Layers, UserRecords
@@ -241,10 +242,9 @@ def _opened(source: Source) -> tuple[dict[str, Any], Arrays]:
 def _read(name: object, file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
     """The header and the arrays of a dumped state, or an error."""
     try:
-        with np.load(file, allow_pickle=False) as content:
-            header = json.loads(str(content["header"]))
-            arrays = {name: content[name] for name in content.files}
-    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile):
+        arrays = read_npz(file)
+        header = json.loads(str(arrays["header"]))
+    except (OSError, ValueError, KeyError, EOFError, TypeError, RuntimeError, zipfile.BadZipFile, zlib.error):
         raise StateConflict(f"{name} is not a state of taciturn. Give a file that State.dump wrote.") from None
     if header.pop("version", None) != VERSION:
         raise StateConflict(f"{name} was written by another version of taciturn. Load it with that one.")
