@@ -138,3 +138,17 @@ def test_an_adopted_stream_goes_on(tmp_path):
         assert stream["stream"]["budget"]["epsilon"] > 1.0
         assert "adopted from a restored backup" in stream["guarantee"]
         assert client.get(f"/v1/streams/{NAME}/models/1").json()["scores"] == first
+
+
+def test_a_stream_that_begins_while_the_store_is_read_stays_shown(service, monkeypatch):
+    """What was read at the tick does not have it yet."""
+    visible = service.store.visible
+
+    def begin(lineage, tick):
+        if len(service.open_hosts()) == 1:
+            service.create("two", contract_of(declared()))
+        return visible(lineage, tick)
+
+    monkeypatch.setattr(service.store, "visible", begin)
+    service.refresh()
+    assert [host.name for host in service.open_hosts()] == [NAME, "two"]

@@ -238,6 +238,7 @@ class Service:
         """Look at the store as of the last tick; the names of streams of which more is visible."""
         with self._refreshing:
             tick = self.clock.last()
+            known = dict(self._hosts)  # a stream that begins from here on may be missing in what is read
             with self.store.database.transaction(write=False) as now:
                 streams = now.rows("SELECT name, lineage, k, closed FROM streams ORDER BY name")
                 logs = now.rows(
@@ -254,8 +255,9 @@ class Service:
                     raise
                 except TaciturnError as error:  # what was visible stays, and other streams go on
                     LOG.error("%s is not shown on: %s", name, without(self.store.address, str(error)))
-            for name in self._hosts.keys() - {name for name, *_ in streams}:
-                self._hosts.pop(name, None)
+            for name in known.keys() - {name for name, *_ in streams}:
+                if self._hosts.get(name) is known[name]:
+                    del self._hosts[name]
             for name, opened, pending in logs:
                 if name in self._hosts:
                     self._hosts[name].events_opened, self._hosts[name].events_pending = int(opened), int(pending)
