@@ -1,6 +1,8 @@
 """Tokens: who may do what, until when, and that nothing but their hashes is stored."""
 
+import contextlib
 import hashlib
+import threading
 
 import pytest
 from hypothesis import given
@@ -48,6 +50,35 @@ def test_another_process_notices_at_its_next_look(tokens, tmp_path):
     tokens.revoke(token.id)
     other.refresh()
     assert other.check(secret) is None
+
+
+def test_a_revoked_token_does_not_come_back_with_what_was_read_before(server, monkeypatch):
+    """A tick that has read the table is overtaken by a revocation, and must not put back what it read."""
+    tokens = Tokens(Database(server.new_database(), create=True))
+    token, secret = tokens.create(["read"])
+    transaction = tokens.database.transaction
+    revoking = threading.Thread(target=tokens.revoke, args=(token.id,))
+
+    class Overtaken:
+        def __init__(self, now):
+            self.execute, self.read = now.execute, now.rows
+
+        def rows(self, *query):
+            found = self.read(*query)
+            if threading.current_thread() is not revoking:
+                revoking.start()
+                revoking.join(0.5)
+            return found
+
+    @contextlib.contextmanager
+    def overtaken(write=True):
+        with transaction(write=write) as now:
+            yield Overtaken(now)
+
+    monkeypatch.setattr(tokens.database, "transaction", overtaken)
+    tokens.refresh()
+    revoking.join()
+    assert tokens.check(secret) is None
 
 
 @pytest.mark.parametrize("scopes", [[], ["all"], ["read", "write"]])

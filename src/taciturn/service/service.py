@@ -245,7 +245,7 @@ class Service:
                     "SELECT streams.name, opened, opened - t FROM event_logs "
                     "JOIN streams ON streams.lineage = event_logs.lineage"
                 )
-                self.tokens.refresh(now)
+            self.tokens.refresh()
             changed = []
             for name, lineage, committed, ended in streams:
                 try:

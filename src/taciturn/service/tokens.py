@@ -15,12 +15,14 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from taciturn.errors import InvalidInput, one_of
 from taciturn.service.clock import TickClock
-from taciturn.store.database import Database, Row, Transaction
+from taciturn.store.database import Database, Row
 
 SCOPES = ("learn", "predict", "read", "operate", "admin")
 """What a token allows: to learn, to predict, to read what is public, to see and do what is the operator's; or all."""
@@ -78,6 +80,14 @@ class Token:
         return self.revoked is None and (self.expires is None or now < self.expires)
 
 
+class _Table(NamedTuple):
+    """The tokens that were not revoked when the table was read, and those that were shown since, by their secrets."""
+
+    by_hash: dict[bytes, Token]
+    by_id: dict[str, Token]
+    seen: dict[str, Token]
+
+
 class Tokens:
     """The tokens of a store.
 
@@ -102,9 +112,8 @@ class Tokens:
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self._by_hash: dict[bytes, Token] = {}
-        self._by_id: dict[str, Token] = {}
-        self._seen: dict[str, Token] = {}  # tokens that were shown since, by their secrets
+        self._table = _Table({}, {}, {})
+        self._reading = threading.Lock()
         self.refresh()
 
     def create(
@@ -163,30 +172,27 @@ class Tokens:
             rows = database.rows(f"SELECT {_FIELDS} FROM tokens WHERE parent IS NULL ORDER BY created DESC, id")
         return [_read(row) for row in rows]
 
-    def refresh(self, database: Transaction | None = None) -> None:
-        """Read the table again, in a transaction if one is open."""
-        if database is None:
+    def refresh(self) -> None:
+        """Read the table again: one reader at a time, so that nothing older replaces what another one has read."""
+        with self._reading:
             with self.database.transaction(write=False) as database:
-                return self.refresh(database)
-        rows = database.rows(f"SELECT {_FIELDS} FROM tokens WHERE revoked IS NULL")
-        by_hash = {bytes(row[1]): _read(row) for row in rows}
-        self._by_id = {token.id: token for token in by_hash.values()}
-        self._by_hash = by_hash
-        self._seen = {}
-        return None
+                rows = database.rows(f"SELECT {_FIELDS} FROM tokens WHERE revoked IS NULL")
+            by_hash = {bytes(row[1]): _read(row) for row in rows}
+            self._table = _Table(by_hash, {token.id: token for token in by_hash.values()}, {})
 
     def check(self, secret: str) -> Token | None:
         """The token with this secret, if it is live; None for any other text."""
-        token = self._seen.get(secret)
+        table = self._table
+        token = table.seen.get(secret)
         if token is None:
-            token = self._by_hash.get(_hash(secret))
+            token = table.by_hash.get(_hash(secret))
             if token is None:
                 return None
-            self._seen[secret] = token
+            table.seen[secret] = token
         if not token.live(now := TickClock.now()):
             return None
         if token.parent is not None:
-            parent = self._by_id.get(token.parent)
+            parent = table.by_id.get(token.parent)
             if parent is None or not parent.live(now):
                 return None
         return token
