@@ -43,6 +43,23 @@ def test_a_digest_changes_with_any_entry(row, column, value):
     assert digest(np.asfortranarray(X), Y) == digest(X, Y)
 
 
+@settings(max_examples=30)
+@given(st.sets(st.integers(0, 2 * BLOCK), max_size=4), st.integers(1, 2 * BLOCK), st.data())
+def test_any_entry_of_a_long_block_matters_wherever_calls_end(cuts, rows, data):
+    """Rows are hashed some at a time."""
+    rng = np.random.default_rng(2)
+    V, w = rng.normal(size=(rows, 2)), rng.normal(size=rows)
+    inside = {cut for cut in cuts if cut < rows}
+    assert digest(V, w, inside) == digest(V, w)
+    changed, labels = V.copy(), w.copy()
+    row, column = data.draw(st.integers(0, rows - 1)), data.draw(st.integers(0, 2))
+    if column < 2:
+        changed[row, column] += 1.0
+    else:
+        labels[row] += 1.0
+    assert digest(changed, labels, inside) != digest(V, w)
+
+
 def test_sums_that_overflow_do_no_harm():
     """Numbers as large as they can be are good rows."""
     large = np.full((30, 3), 1.7e308)
