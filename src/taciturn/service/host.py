@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -249,21 +249,36 @@ class Host:
                 yield json.loads(lines[number - chunk.first])
             after = min(chunk.last, last)
 
-    def predict(self, batch: RowBatch, probabilities: bool = False) -> messages.Predictions:
-        """Predictions by the latest visible model."""
+    def predict_plain(self, rows: Sequence[Any], probabilities: bool = False) -> messages.Predictions | None:
+        """The same for a few rows whose numbers are finite; None if one of them needs the definition."""
+        self._must_predict()
+        view = self.view
+        model = view.model
+        if probabilities:
+            has_probabilities(model)
+        scores = self.predictor.scores(model, rows)
+        if scores is None:
+            return None
+        made = self._decoded(scores)
+        if not probabilities:
+            return messages.Predictions(self.name, view.k, made)
+        return messages.Predictions(self.name, view.k, made, list(self._names), model.probabilities(scores).tolist())
+
+    def _must_predict(self) -> None:
         if self.ranker is not None:
             raise InvalidInput(f"{self.name} chooses actions. Ask POST /v1/streams/{self.name}/rank.")
+
+    def predict(self, batch: RowBatch, probabilities: bool = False) -> messages.Predictions:
+        """Predictions by the latest visible model."""
+        if batch.finite and batch.records is not None:
+            plain = self.predict_plain(batch.records, probabilities)
+            if plain is not None:
+                return plain
+        self._must_predict()
         view = self.view
         model, names = view.model, self._names
         if probabilities:
             has_probabilities(model)
-        if batch.finite and batch.records is not None:
-            scores = self.predictor.scores(model, batch.records)
-            if scores is not None:
-                made = self._decoded(scores)
-                if not probabilities:
-                    return messages.Predictions(self.name, view.k, made)
-                return messages.Predictions(self.name, view.k, made, list(names), model.probabilities(scores).tolist())
         made = []
         chances: list[list[float] | None] = []
         for X, _, _, bad in encoded([batch], self.contract, labelled=False):

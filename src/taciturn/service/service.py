@@ -32,7 +32,7 @@ from taciturn.service.events import EventWriter, NoEvents, event_id, packed, rea
 from taciturn.service.host import Host, budget_message
 from taciturn.service.live import Changes
 from taciturn.service.metrics import Metrics
-from taciturn.service.rows import RowBatch, read_rows
+from taciturn.service.rows import JSON, RowBatch, read_rows
 from taciturn.service.tokens import Token, Tokens
 from taciturn.service.writer import SMALL, Writer
 from taciturn.store import Store
@@ -527,6 +527,10 @@ class Service:
     async def predict(self, name: str, media: str, body: bytes, probabilities: bool = False) -> messages.Predictions:
         """Predictions for the rows of a request, by the latest visible model."""
         host = self.host(name)
+        if media == JSON and (rows := host.predictor.read(body)) is not None:
+            made = host.predict_plain(rows, probabilities)
+            if made is not None:
+                return made
         arguments = media, body, host.contract, False, self.limits.rows
         batch = await self.in_thread(read_rows, *arguments) if len(body) > SMALL else read_rows(*arguments)
         if batch.count * host.contract.dimension > _FEW:
