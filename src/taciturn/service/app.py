@@ -554,9 +554,12 @@ async def open_event(call: Call) -> Answer:
 
 async def rank(call: Call) -> Answer:
     """Choose an action."""
-    body = await json_body(call)
-    request = decoded(body, _decode_rank, '{"contextFeatures": {…}, "actions": [{"id": …}, …], "eventId": "an id"}')
-    return json_answer(await call.service.rank(call.parameters["s"], body, request, owner_of(call)))
+    body, name = await json_body(call), call.parameters["s"]
+    ranker = call.service.host(name).ranker
+    request = None if ranker is None else ranker.read(body)
+    if request is None:
+        request = decoded(body, _decode_rank, '{"contextFeatures": {…}, "actions": [{"id": …}, …], "eventId": "an id"}')
+    return json_answer(await call.service.rank(name, body, request, owner_of(call)))
 
 
 def _decode_rank(body: bytes) -> messages.Rank:

@@ -53,6 +53,9 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,127}")
 _TICKS = 2.5  # for which others wait for the process that learnt last
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
+_pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder().decode
+_MARK = b"\x01"  # which begins no JSON
 _decode_new = msgspec.json.Decoder(NewEvent).decode
 
 
@@ -99,7 +102,7 @@ def event_id(given: str | None) -> str:
 def packed(row: Any, answer: Any) -> bytes:
     """What is stored of an event: what it will be learnt from, and the answer to who opened it."""
     try:
-        return _encode([row, answer])
+        return _MARK + _pack([row, answer])
     except (ValueError, OverflowError):  # half a surrogate pair, or a large integer
         return json.dumps([row, answer]).encode()
 
@@ -109,11 +112,10 @@ def unpacked(content: bytes) -> tuple[Any, Any]:
 
     >>> unpacked(packed({"x": 1.5}, ["yes", 3]))
     ({'x': 1.5}, ['yes', 3])
+    >>> unpacked(b'[{"x": 1.5}, ["yes", 3]]')
+    ({'x': 1.5}, ['yes', 3])
     """
-    try:
-        row, answer = _decode(content)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        row, answer = json.loads(content)
+    row, answer = _unpack(content[1:]) if content[:1] == _MARK else json.loads(content)
     return row, answer
 
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from taciturn._util.arrays import Array
 from taciturn.accounting.cost import FREE, Cost, total
+from taciturn.bandits.choices import LinearModel
 from taciturn.columns.labels import classes_of
 from taciturn.contract.contract import Contract, contract_of
 from taciturn.contract.model_file import Found, Model, found_in
@@ -63,6 +64,8 @@ class View:
         The model as it is sent, and its hash.
     closed : bool
         Whether the stream has ended.
+    arms : LinearModel, optional
+        The models of its actions, if it chooses.
     """
 
     tick: int
@@ -76,6 +79,7 @@ class View:
     body: bytes
     etag: str
     closed: bool
+    arms: LinearModel | None = None
 
 
 class Host:
@@ -166,6 +170,7 @@ class Host:
             body,
             hashlib.sha256(body).hexdigest()[:32],
             closed,
+            None if self.ranker is None else self.ranker.model(model.point, line.get("noise_sd"), k),
         )
 
     def _cost(self, t: int, k: int) -> Cost:

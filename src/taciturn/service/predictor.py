@@ -64,10 +64,10 @@ class RowPredictor:
         self._ranges = np.array([[c.low, c.high, c.high - c.low] for c, _ in numbers]).reshape(-1, 3).T.copy()
         self._places = np.array([p.start for _, p in numbers], dtype=np.int64)
         self._dimension = contract.dimension
-        self.row = self._row([c.name for c, _ in columns])
+        self._columns = names = [c.name for c, _ in columns]
+        self.row = self._row(names)
         self._fields: Callable[[Any], Any] | None = None
         if self.row is not None:
-            names = [c.name for c, _ in columns]
             order = [names.index(name) for name in self._numbers]
             if 1 < len(order) < len(names):
                 self._fields = itemgetter(*order)
@@ -97,6 +97,10 @@ class RowPredictor:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
         return rows if 0 < len(rows) <= MOST else None
+
+    def as_record(self, row: Any) -> dict[str, Any]:
+        """A row of the type `row` as the object that it was."""
+        return dict(zip(self._columns, _values(row), strict=True))
 
     def scores(self, model: Model, records: Sequence[Any]) -> Array | None:
         """The scores of these records; None if one of them needs the definition."""
