@@ -230,13 +230,16 @@ class EventWriter(Writer):
     def _exchange(self, changes: Sequence[Opening | Closing]) -> list[Any]:
         """The outcomes of changes, in their order; in a thread."""
         host, limits = self.service.host(self.name), self.service.limits
-        opened, closed = self._log.exchange(
-            [change for change in changes if isinstance(change, Opening)],
-            [change for change in changes if isinstance(change, Closing)],
-            wait=self._events.milliseconds,
-            most=limits.pending_events,
-            horizon=host.private.last_round,  # also of a stream without a horizon whose noise is paid for so long
-        )
+        openings = [change for change in changes if isinstance(change, Opening)]
+        closings = [change for change in changes if isinstance(change, Closing)]
+        with self.service.turns:
+            opened, closed = self._log.exchange(
+                openings,
+                closings,
+                wait=self._events.milliseconds,
+                most=limits.pending_events,
+                horizon=host.private.last_round,  # also of a stream without a horizon whose noise is paid for so long
+            )
         made, ends = iter(opened), iter(closed)
         return [next(made) if isinstance(change, Opening) else next(ends) for change in changes]
 
@@ -261,9 +264,13 @@ class EventWriter(Writer):
             LOG.warning("the events of %s could not be learnt at a tick: %s", self.name, type(error).__name__)
 
     def learn_due(self) -> int:
-        """Learn the events whose wait has passed, and return how many; in a thread."""
+        """Learn the events whose wait has passed by now, and return how many; in a thread.
+
+        What is due later is left for the next tick: otherwise a busy stream would learn a few at a time, without end.
+        """
         learnt = conflicts = 0
-        while conflicts < RETRIES and self._log.waits():
+        by = self._log.time()
+        while conflicts < RETRIES and self._log.waits(by):
             at = self._learning or self._load()
             current = self.service.store.current(at.saved)
             if not current.newest:
@@ -273,7 +280,7 @@ class EventWriter(Writer):
             if lease is not None and lease.holder != self.service.id and lease.expires > self.service.clock.now():
                 return learnt
             try:
-                learnt += self._learn_next(at, current.visible_at)
+                learnt += self._learn_next(at, current.visible_at, by)
             except StateConflict:
                 self.service.metrics.count("conflicts", self.name)
                 self._learning, conflicts = None, conflicts + 1
@@ -282,9 +289,15 @@ class EventWriter(Writer):
                 raise
         return learnt
 
-    def _learn_next(self, at: Learning, visible_at: int) -> int:
-        """Learn one block of sealed events; how many."""
-        events = self._log.seal(self.service.limits.group_rows)
+    def _learn_next(self, at: Learning, visible_at: int, by: int) -> int:
+        """Learn one block of sealed events; how many.
+
+        Requests wait while a block is sealed, and while it is committed. So it is small, unless the state is large,
+        which each commit writes.
+        """
+        most = min(self.service.limits.group_rows, max(_BLOCK, len(at.saved.state) // _BYTES))
+        with self.service.turns:
+            events = self._log.seal(most, by)
         while len(events) > 1 and isinstance(self._objection(at, at.state.t, len(events)), RequestTooLarge):
             events = events[: len(events) // 2]
         if not events or events[0].number != at.state.t + 1:
@@ -311,3 +324,5 @@ class EventWriter(Writer):
 
 
 _GROUP = 4096  # events of a transaction
+_BLOCK = 1024  # events that are learnt at a time,
+_BYTES = 512  # or one for so many bytes of the state

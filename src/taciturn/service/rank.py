@@ -177,16 +177,23 @@ class Ranker:
         users = np.full(n, None, dtype=object)
         assert contract.events is not None
         needs_id = contract.rows_per_user is not None and contract.without_id == "bad"
+        missing, none = number_of(contract.events.missing), number_of(None)
+        known: list[int] = []
+        contexts: list[bytes] = []
         for i, (row, event) in enumerate(events):
             if row is None:
                 continue
-            users[i] = row.get("u")
-            missing = None if row.get("d") else contract.events.missing
-            label = missing if event.label is None else _decode(event.label)
+            user = users[i] = row.get("u")
+            if event.label is not None:
+                rewards[i] = number_of(_decode(event.label))
+            else:
+                rewards[i] = none if row.get("d") else missing
+            arms[i] = row.get("a", 0)
             x = row["x"]
-            if x is not None and not (needs_id and users[i] is None):
-                X[i] = np.frombuffer(x) if isinstance(x, bytes) else x
-            rewards[i], arms[i] = number_of(label), row.get("a", 0)
+            if x is not None and not (needs_id and user is None):
+                known.append(i)
+                contexts.append(x if isinstance(x, bytes) else np.array(x).tobytes())
+        X[known] = np.frombuffer(b"".join(contexts)).reshape(len(known), contract.dimension)
         y = np.asarray(learner.labels(rewards, arms))  # type: ignore[attr-defined]
         bad = np.isnan(y) | np.isnan(X).any(axis=1)
         X[bad] = np.nan

@@ -11,6 +11,7 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
@@ -34,6 +35,7 @@ from taciturn.service.live import Changes
 from taciturn.service.metrics import Metrics
 from taciturn.service.rows import JSON, RowBatch, read_rows
 from taciturn.service.tokens import Token, Tokens
+from taciturn.service.turns import Turns
 from taciturn.service.writer import SMALL, Writer
 from taciturn.store import Store
 from taciturn.store.book import populations
@@ -130,6 +132,8 @@ class Service:
         Who may do what.
     changes : Changes
         Wakes those who wait for new releases.
+    turns : context manager
+        What threads hold while they write rows or events (`taciturn.service.turns`).
 
     Examples
     --------
@@ -171,6 +175,7 @@ class Service:
         self.metrics = Metrics()
         self.changes = Changes()
         self.writers: dict[str, Writer] = {}
+        self.turns: AbstractContextManager[None] = Turns() if store.database.backend.one_writer else nullcontext()
         self.live = 0
         self.bodies = 0
         self.ready = False
