@@ -36,7 +36,7 @@ from taciturn.runs.summary import guarantee_of_all
 from taciturn.service import messages
 from taciturn.service.predictor import RowPredictor
 from taciturn.service.rank import Ranker
-from taciturn.service.rows import RowBatch, encoded
+from taciturn.service.rows import PlainRows, RowBatch, encoded
 from taciturn.store import Saved, Store
 
 
@@ -125,6 +125,7 @@ class Host:
         self.private: Private = plan.private.resumed(state)
         self.plan: Plan = replace(plan, private=self.private)
         self.predictor = RowPredictor(self.contract)
+        self.plain = PlainRows(self.contract)
         self.ranker = None if self.contract.bandit is None else Ranker(self)
         self._names = self.contract.target.names
         self._found: Found | None = None

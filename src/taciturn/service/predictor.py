@@ -20,15 +20,10 @@ from taciturn.compiled.scaling import scale_row
 from taciturn.contract.contract import Contract
 from taciturn.contract.model_file import Model
 from taciturn.problem.clipping import clip_rows
+from taciturn.service.rows import MOST_BYTES, MOST_COLUMNS
 
 MOST = 8
 """Rows of a request up to which this is faster than the definition."""
-
-MOST_COLUMNS = 256
-"""Columns up to which bodies are decoded by their types."""
-
-MOST_BYTES = 2**14
-"""Bytes of a body up to which it is decoded by types."""
 
 _NUMBERS = frozenset({int, float})
 _NESTED = (dict, list)

@@ -24,8 +24,7 @@ from taciturn.contract.bandit import MOST
 from taciturn.errors import InvalidInput
 from taciturn.problem.clipping import clip_rows
 from taciturn.service import messages
-from taciturn.service.predictor import MOST_BYTES
-from taciturn.service.rows import RowBatch, encoded
+from taciturn.service.rows import MOST_BYTES, RowBatch, encoded
 from taciturn.store import Event
 
 if TYPE_CHECKING:

@@ -143,7 +143,8 @@ class Entry:
     body: bytes
     batch: RowBatch
     size: int
-    future: asyncio.Future[tuple[int, int]]
+    futures: list[asyncio.Future[tuple[int, int]]]
+    """One for each client that waits: the same request may come twice."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,20 +192,26 @@ class Writer:
         if entry is not None:  # the same request waits already
             if not hmac.compare_digest(entry.body, content):
                 raise key_reused()
-            return await asyncio.shield(entry.future)
+            return await self._answer_to(entry)
         limits = self.service.limits
         if self._queue and (
             self.rows + batch.count > limits.queued_rows or self.bytes + len(body) > limits.queued_bytes
         ):
             raise Busy("more rows wait than this server holds. Try again in a second.")
-        entry = Entry(hashed, content, batch, len(body), asyncio.get_running_loop().create_future())
+        entry = Entry(hashed, content, batch, len(body), [])
         self._queue.append(entry)
         self._waiting[hashed] = entry
         self.rows += batch.count
         self.bytes += len(body)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._drain())
-        return await asyncio.shield(entry.future)  # a client that leaves does not take its rows back
+        return await self._answer_to(entry)
+
+    async def _answer_to(self, entry: Entry) -> tuple[int, int]:
+        """The rounds of a request; a client that leaves does not take its rows back."""
+        future: asyncio.Future[tuple[int, int]] = asyncio.get_running_loop().create_future()
+        entry.futures.append(future)
+        return await future
 
     async def hashes(self) -> Hashes:
         """The keyed hashes of what clients send."""
@@ -215,8 +222,8 @@ class Writer:
 
     def _read(self, hashes: Hashes, media: str, body: bytes) -> tuple[RowBatch, bytes]:
         """The rows of a request, and the hash of its body."""
-        contract = self.service.host(self.name).contract
-        batch = read_rows(media, body, contract, labelled=True, most=self.service.limits.rows)
+        host = self.service.host(self.name)
+        batch = read_rows(media, body, host.contract, labelled=True, most=self.service.limits.rows, plain=host.plain)
         return batch, hashes.body(media, body)
 
     async def finish(self) -> None:
@@ -239,13 +246,14 @@ class Writer:
                 self._wait = min(GATHER * took, LONGEST_WAIT) if len(group) > 1 else 0.0
                 for entry, outcome in zip(group, outcomes, strict=True):
                     del self._waiting[entry.key]
-                    if entry.future.cancelled():
-                        continue
-                    if isinstance(outcome, Exception):
-                        entry.future.set_exception(outcome)
-                        entry.future.exception()  # it was looked at, also if the client has left
-                    else:
-                        entry.future.set_result(outcome)
+                    for future in entry.futures:
+                        if future.cancelled():
+                            continue
+                        if isinstance(outcome, Exception):
+                            future.set_exception(outcome)
+                            future.exception()  # it was looked at, also if the client has left
+                        else:
+                            future.set_result(outcome)
         finally:
             self._task = None
 
@@ -420,9 +428,10 @@ class Writer:
                 f"{self.name} ends after {horizon:,} rows, and {left} left. Send fewer rows; or renew the stream, "
                 "under a budget of its own."
             )
+        if rows == 1:
+            return None
         most = max(1, MOST_RELEASED // len(at.published.model))
-        made = len(private.timetable.following(at.state.k, t + rows, 2 * most))
-        if rows > 1 and made > most:
+        if len(private.timetable.following(at.state.k, t + rows, 2 * most)) > most:
             return RequestTooLarge(f"these rows would release more than {most:,} models at once. Send fewer rows.")
         return None
 
