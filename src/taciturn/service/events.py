@@ -31,15 +31,14 @@ from taciturn.readers.parsed import columns_to_read
 from taciturn.service.messages import NewEvent
 from taciturn.service.rows import NotRows, RowBatch
 from taciturn.service.writer import (
-    GATHER,
     LEASE,
-    LONGEST_WAIT,
     RETRIES,
     Busy,
     Hashes,
     Learning,
     RequestTooLarge,
     Writer,
+    gather,
 )
 from taciturn.store import Closing, Event, Opened, Opening
 from taciturn.store.events import EventEnded
@@ -204,18 +203,18 @@ class EventWriter(Writer):
         return await future  # a client that leaves does not take its event back
 
     async def _exchange_all(self) -> None:
-        wait = 0.0
+        answered, took = 0, 0.0
         try:
             while self._changes:
-                if wait:  # as in a commit of rows: for clients that were just answered
-                    await asyncio.sleep(wait)
+                if answered > 1:
+                    await gather(lambda: len(self._changes), len(self._changes) + answered, took)
                 group, self._changes = self._changes[:_GROUP], self._changes[_GROUP:]
                 began = time.perf_counter()
                 try:
                     outcomes = await self.service.in_thread(self._exchange, [change for change, _ in group])
                 except Exception as error:
                     outcomes = [error] * len(group)
-                wait = min(GATHER * (time.perf_counter() - began), LONGEST_WAIT) if len(group) > 1 else 0.0
+                answered, took = len(group), time.perf_counter() - began
                 for (_, future), outcome in zip(group, outcomes, strict=True):
                     if future.cancelled():
                         continue

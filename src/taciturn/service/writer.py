@@ -32,7 +32,7 @@ import hashlib
 import hmac
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -60,14 +60,17 @@ PATIENCE = 0.05
 """Seconds for which a process waits for another that has the lease."""
 
 GATHER = 0.25
-"""Part of the time of a commit of several requests for which the next one waits for more of them.
+"""Part of the time of a commit of several requests for which the next one waits for clients that are far away.
 
 Clients that were just answered send their next rows a moment later. Without a moment's wait these would miss the commit
 that begins at once, so half of the clients would wait for the commits of the other half.
 """
 
 LONGEST_WAIT = 0.005
-"""Seconds of that wait at most."""
+"""Seconds for which a commit waits for more requests at most: while they come, or as `GATHER` says."""
+
+QUIET = 1e-4
+"""Seconds without another request after which the wait for clients that are near ends."""
 
 MOST_RELEASED = 2**22
 """Entries of all points that one request may release."""
@@ -75,6 +78,7 @@ MOST_RELEASED = 2**22
 SMALL = 2**16
 """Bytes of a body that are hashed and decoded in the event loop."""
 
+_TIMER = 1e-3  # seconds between two ticks of the event loop's timers
 _SHORT = 2**13  # bytes of a body up to which it is hashed at once
 _WATCHED_ROWS = 2**8  # rows that are evaluated by one model, with diagnostics
 _WATCH = "diagnostics."
@@ -157,6 +161,28 @@ class Learning:
     watch: Diagnostics | None
 
 
+async def gather(waiting: Callable[[], int], expected: int, took: float) -> None:
+    """Wait for more requests before a commit, after one that took some seconds, and whose clients were just answered.
+
+    Until as many wait as are expected, while they come one after the other; if none came for a moment, for a part of
+    the time of a commit. The event loop reads requests meanwhile. Its timers are too coarse for the first of these.
+    """
+    began = last = time.perf_counter()
+    before = waiting()
+    while before < expected:
+        await asyncio.sleep(0.0)
+        now, count = time.perf_counter(), waiting()
+        if count > before:
+            before, last = count, now
+        if now - began > LONGEST_WAIT:
+            return
+        if now - last > QUIET:
+            left = min(GATHER * took, LONGEST_WAIT) - (now - began)
+            if left >= _TIMER:
+                await asyncio.sleep(left)
+            return
+
+
 class Writer:
     """Learns for one stream; at most one block at a time.
 
@@ -176,7 +202,6 @@ class Writer:
         self._queue: list[Entry] = []
         self._waiting: dict[bytes, Entry] = {}
         self._task: asyncio.Task[None] | None = None
-        self._wait = 0.0  # seconds for which the next commit waits for more requests
         self._learning: Learning | None = None
         self._hashes: Hashes | None = None
 
@@ -232,18 +257,18 @@ class Writer:
             await asyncio.wait([self._task])
 
     async def _drain(self) -> None:
+        answered, took = 0, 0.0
         try:
             while self._queue:
-                if self._wait and self.rows < self.service.limits.group_rows:
-                    await asyncio.sleep(self._wait)
+                if answered > 1 and self.rows < self.service.limits.group_rows:
+                    await gather(lambda: len(self._queue), len(self._queue) + answered, took)
                 group = self._take()
                 began = time.perf_counter()
                 try:
                     outcomes = await self.service.in_thread(self._outcomes, group)
                 except Exception as error:  # the same for all: nothing of the group was committed, as far as is known
                     outcomes = [error] * len(group)
-                took = time.perf_counter() - began
-                self._wait = min(GATHER * took, LONGEST_WAIT) if len(group) > 1 else 0.0
+                answered, took = len(group), time.perf_counter() - began
                 for entry, outcome in zip(group, outcomes, strict=True):
                     del self._waiting[entry.key]
                     for future in entry.futures:
