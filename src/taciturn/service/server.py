@@ -65,7 +65,6 @@ def protocol(limits: Limits) -> type[HttpToolsProtocol]:
                 or cycle.response_started
                 or cycle.disconnected
                 or not cycle.keep_alive
-                or cycle.access_log
                 or self.flow.write_paused
                 or scope["method"] == "HEAD"
             ):
@@ -84,6 +83,7 @@ def protocol(limits: Limits) -> type[HttpToolsProtocol]:
         # uvicorn's protocol.
 
         def connection_made(self, transport: Any) -> None:
+            self.access_log = False  # it would have paths and queries, whatever the process does with its loggers
             super().connection_made(transport)
             self._wait(limits.head_seconds)
 
