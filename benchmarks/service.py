@@ -8,13 +8,16 @@ rows.
   decodes the same body, makes an array of it, multiplies it by a vector, and encodes the answer (`service_peers.py`).
 - *Learn*: requests with one row and a key each, answered when they are committed: p99 at 64 connections, with that of
   predictions, beside the p99 of commits to a SQLite file of the same folder, one after the other: an UPDATE of 5,000
-  bytes with `synchronous=FULL`.
+  bytes with `synchronous=FULL`. One client that commits alone never waits for others, as each of 64 does. So there is
+  also the p99 that 64 clients meet who have such a commit each, one after the other, in the order in which they ask.
 - *Arrow*: CPU time of the server for a row, in requests of 8,192 and of 32,768 rows, each committed, beside
   `partial_fit` of an estimator with the same columns, horizon and releases on the same arrays. Columns of Arrow are
   contiguous, and scaled by compiled code; those of an array in rows are not.
 - *Rank*: CPU time of a server of its own for a decision among ten actions, each with its own model of the visitor, by
-  the default policy: ranked, stored with a commit, and learnt after a wait of a second, without a reward, which is
-  counted, too.
+  the default policy: ranked, stored with a commit, and answered. *Learnt later* counts also what follows when the wait
+  has passed: it is learnt, without a reward, and erased. In both nothing is learnt while requests come. *While others
+  are learnt* is a stream with a wait of a second, which learns all the time; what is left is learnt after the requests,
+  and counted, too.
 - *River*: FastAPI around a pipeline of river, which learns without privacy, forgets all when it stops, and answers
   single rows.
 
@@ -25,6 +28,7 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import shutil
 import socket
 import sqlite3
@@ -57,8 +61,10 @@ RELEASE = 1_000
 DELTA = 1e-8
 BATCHES = (8_192, 32_768)
 """Rows of an Arrow request."""
-LEARNT = 4.0
-"""Seconds after which decisions of a turn are learnt: their wait, and a few ticks."""
+WAITS = {"offers": 5, "banners": 1}
+"""Seconds for which decisions of a stream wait: longer than they come, and shorter."""
+TICKS = 3.0
+"""Seconds after the last wait of a turn, in which decisions are learnt."""
 STATE = os.urandom(5_000)
 ARROW = "application/vnd.apache.arrow.stream"
 SCRIPT = """
@@ -158,7 +164,7 @@ def contract() -> Any:
     )
 
 
-def decisions() -> Any:
+def decisions(wait: int) -> Any:
     """The same columns for a bandit of ten actions."""
     return contract_of(
         {
@@ -166,7 +172,7 @@ def decisions() -> Any:
             "target": {"column": "reward", "range": [0, 1]},
             "learning": {"horizon": HORIZON},
             "columns": {name: {"range": [-3.0, 3.0]} for name in NAMES},
-            "events": {"wait": "1 second", "missing": 0.0},
+            "events": {"wait": f"{wait} seconds", "missing": 0.0},
             "bandit": {"actions": [f"action {number}" for number in range(10)]},
         }
     )
@@ -179,7 +185,7 @@ class Commits:
     """Bare durable commits, one after the other."""
 
     def __init__(self, folder: Path) -> None:
-        self.database = sqlite3.connect(folder / "bare.db", isolation_level=None)
+        self.database = sqlite3.connect(folder / "bare.db", isolation_level=None, check_same_thread=False)
         self.database.execute("PRAGMA journal_mode=DELETE")
         self.database.execute("PRAGMA synchronous=FULL")
         self.database.execute("CREATE TABLE bare (id INTEGER PRIMARY KEY, state BLOB)")
@@ -190,10 +196,33 @@ class Commits:
         each = []
         for _ in range(count):
             start = time.perf_counter()
-            self.database.execute("BEGIN IMMEDIATE")
-            self.database.execute("UPDATE bare SET state = ? WHERE id = 1", [os.urandom(len(STATE))])
-            self.database.execute("COMMIT")
+            self.commit()
             each.append(time.perf_counter() - start)
+        return each
+
+    def commit(self) -> None:
+        """One of them."""
+        self.database.execute("BEGIN IMMEDIATE")
+        self.database.execute("UPDATE bare SET state = ? WHERE id = 1", [os.urandom(len(STATE))])
+        self.database.execute("COMMIT")
+
+    def measure_clients(self, count: int) -> list[float]:
+        """Seconds that clients wait who ask for `count` commits each, from when one asks until its commit is made.
+
+        There is a commit for each, in the order of their asking, and a client asks again when it has one. Clients and
+        threads take no time here.
+        """
+        asked: queue.SimpleQueue[tuple[float, int, int]] = queue.SimpleQueue()
+        for client in range(CONNECTIONS):
+            asked.put((time.perf_counter(), client, count))
+        each = []
+        for _ in range(CONNECTIONS * count):
+            start, client, left = asked.get()
+            self.commit()
+            now = time.perf_counter()
+            each.append(now - start)
+            if left > 1:
+                asked.put((now, client, left - 1))
         return each
 
 
@@ -248,10 +277,13 @@ class Batches:
 OURS, BARE, RIVER = "taciturn, predict", "bare ASGI, the same product", "river and FastAPI, predict"
 LEARN, RIVER_LEARN = "taciturn, durable learn of a row", "river and FastAPI, learn of a row"
 ARROW_ROW, FIT_ROW = "taciturn, a row by Arrow, by {:,}", "partial_fit, a row, by {:,}"
-COMMIT, RANK = "bare durable commit", "taciturn, durable rank, learnt later"
+COMMIT, COMMITS = "bare durable commit", "bare durable commit, of 64 clients"
+RANK, RANK_LEARNT = "taciturn, durable rank", "taciturn, durable rank, learnt later"
+RANK_WHILE = "taciturn, durable rank, while others are learnt"
 CPU_RATIOS = {
     "predict / bare ASGI": Ratio(OURS, BARE, at_most=1.8),
     "rank / predict": Ratio(RANK, OURS, at_most=2.0),
+    "rank, learnt later / predict": Ratio(RANK_LEARNT, OURS),
 } | {
     f"row by Arrow / partial_fit, by {rows:,}": Ratio(ARROW_ROW.format(rows), FIT_ROW.format(rows), at_most=2.0)
     for rows in BATCHES
@@ -259,6 +291,8 @@ CPU_RATIOS = {
 WALL_RATIOS = {
     "p99 of predict / p99 of a bare commit": Ratio(OURS, COMMIT, at_most=5.0),
     "p99 of a durable learn / p99 of a bare commit": Ratio(LEARN, COMMIT, at_most=5.0),
+    "p99 of a durable learn / p99 of a bare commit of 64 clients": Ratio(LEARN, COMMITS),
+    "p99 of a durable rank / p99 of a bare commit of 64 clients": Ratio(RANK, COMMITS),
 }
 RIVER_RATIOS = {
     "river's predict / taciturn's": Ratio(RIVER, OURS),
@@ -281,7 +315,8 @@ def measure(chosen: Any, console: Console) -> tuple[Turns, Turns, dict[str, list
         service.close()
         deciding = str(folder / "decisions.db")
         service = Service(Store(deciding))
-        service.create("banners", decisions())
+        for name, wait in WAITS.items():
+            service.create(name, decisions(wait))
         rank_token = service.tokens.create(["admin"])[1]
         service.close()
         command = ("taciturn", "serve", "--port", "PORT", "--store")
@@ -294,7 +329,8 @@ def measure(chosen: Any, console: Console) -> tuple[Turns, Turns, dict[str, list
             OURS: (ours, f"{stream}/predict", rows, False),
             BARE: (bare, f"{bare.address}/predict", rows, False),
             LEARN: (ours, f"{stream}/examples", {"rows": [row | {"y": "yes"}]}, True),
-            RANK: (ranks, f"{ranks.address}/v1/streams/banners/rank", {"contextFeatures": row}, False),
+            RANK: (ranks, f"{ranks.address}/v1/streams/offers/rank", {"contextFeatures": row}, False),
+            RANK_WHILE: (ranks, f"{ranks.address}/v1/streams/banners/rank", {"contextFeatures": row}, False),
         }
         if find_spec("fastapi") and find_spec("river"):
             river = stack.enter_context(serving(*uvicorn, "--factory", "service_peers:river"))
@@ -308,13 +344,16 @@ def measure(chosen: Any, console: Console) -> tuple[Turns, Turns, dict[str, list
             for name, (server, url, body, keys) in loads.items():
                 before = server.cpu()
                 said = load(url, body, seconds, folder, rank_token if server is ranks else token, keys)
-                if server is ranks:
-                    time.sleep(LEARNT)
                 cpus[name] = (server.cpu() - before) / said["requests"]
+                if server is ranks:
+                    time.sleep(WAITS["offers" if name == RANK else "banners"] + TICKS)
+                    cpus[RANK_LEARNT if name == RANK else name] = (server.cpu() - before) / said["requests"]
                 waits[name] = said["p99"] / 1e6
                 made[name] = 1e6 * said["requests"] / said["us"]
             each = bare_commits.measure(commits)
             waits[COMMIT], made[COMMIT] = float(np.percentile(each, 99)), 1.0 / float(np.mean(each))
+            each = bare_commits.measure_clients(commits // 20)
+            waits[COMMITS], made[COMMITS] = float(np.percentile(each, 99)), CONNECTIONS / float(np.mean(each))
             for number, batch in batches.items():
                 cpus[ARROW_ROW.format(number)], wall = batch.send(in_all // number)
                 made[ARROW_ROW.format(number)] = 1.0 / wall

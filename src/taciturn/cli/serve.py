@@ -7,6 +7,7 @@ import gc
 import ipaddress
 import re
 import socket
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +20,9 @@ from taciturn.errors import InvalidInput
 
 if TYPE_CHECKING:  # imported inside commands, so that the others start fast
     from taciturn.service.tokens import Token, Tokens
+
+_SWITCH = 2e-4
+"""Seconds for which a thread that learns may keep the interpreter from the one that answers; each answer may wait so."""
 
 StoreOption = Annotated[str, typer.Option(help="Database of the streams: a SQLite file, or postgresql://….")]
 
@@ -103,6 +107,7 @@ def serve(
         gc.collect()
         gc.freeze()  # modules stay until the end: no collection need look at them
         gc.set_threshold(50_000, 20, 20)
+        sys.setswitchinterval(_SWITCH)
         tls: dict[str, Any] = {"ssl_certfile": str(tls_cert), "ssl_keyfile": str(tls_key)} if tls_cert else {}
         server_of(service, host, port, **tls).run(sockets=[listening])
 

@@ -1,4 +1,7 @@
-"""The best arm of each context by an upper confidence bound. Slow twin: `taciturn.bandits.choices.UCB`."""
+"""The best arm of each context by an upper confidence bound, and all arms of one context in order.
+
+Slow twins: `taciturn.bandits.choices.UCB`, and `taciturn.bandits.ranking.ranked_by_definition`.
+"""
 
 from __future__ import annotations
 
@@ -46,3 +49,52 @@ def best_bounds(X: Any, theta: Any, factors: Any, width: float, longest: Any, ac
             if bound > score or (bound == score and a < best):
                 best, score = a, bound
         actions[i] = best
+
+
+@compiled
+def rank_arms(
+    x: Any, theta: Any, factors: Any, width: float, normals: Any, quantiles: Any, below: Any, order: Any
+) -> float:
+    """Writes the arms in order, the chosen one first, and returns the probability of its choice.
+
+    Chosen is the arm with the largest `x·theta + width·‖Fᵀx‖·normal`, the first of equals; the others follow by
+    `x·theta`. Arm a has model a; `factors` are as in `best_bounds`. The probability is that of independent normal
+    variables, by quantiles of the standard normal distribution, and by its distribution function `below` at equal steps
+    from -8 to 8, between which it is interpolated; NaN without quantiles.
+    """
+    arms, d = theta.shape
+    means, spreads = np.empty(arms), np.empty(arms)
+    first, best = 0, -math.inf
+    for a in range(arms):
+        means[a] = dot(x, theta[a])
+        F, squares = factors[a], 0.0
+        for j in range(d):
+            along = dot(F[j, j:], x[j:])
+            squares += along * along
+        spreads[a] = width * math.sqrt(squares)
+        score = means[a] + spreads[a] * normals[a]
+        if score > best:
+            first, best = a, score
+    order[0], at = first, 1
+    for a in np.argsort(-means, kind="mergesort"):
+        if a != first:
+            order[at] = a
+            at += 1
+    if len(quantiles) == 0:
+        return math.nan
+    total, last = 0.0, len(below) - 1
+    step = last / 16.0
+    for quantile in quantiles:
+        score, product = means[first] + max(spreads[first], 1e-12) * quantile, 1.0
+        for a in range(arms):
+            if a == first:
+                continue
+            place = ((score - means[a]) / max(spreads[a], 1e-12) + 8.0) * step
+            if place <= 0.0:
+                product = 0.0
+                break
+            if place < last:
+                cell = int(place)
+                product *= below[cell] + (place - cell) * (below[cell + 1] - below[cell])
+        total += product
+    return total / len(quantiles)

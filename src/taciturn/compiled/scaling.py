@@ -18,3 +18,18 @@ def scale(numbers: Any, low: float, high: float, out: Any) -> bool:
         within = min(max(number, low), high)
         out[i] = 2.0 * ((within - low) / width) - 1.0
     return finite
+
+
+@strict
+def scale_row(numbers: Any, ranges: Any, places: Any, out: Any) -> float:
+    """Writes the numbers of one row, each scaled from its own range, to their places; the sum of their squares.
+
+    `ranges` has, for each number, the lower end, the upper end and the width of its range.
+    """
+    squares = 0.0
+    for i in range(len(numbers)):
+        within = min(max(numbers[i], ranges[0, i]), ranges[1, i])
+        scaled = 2.0 * ((within - ranges[0, i]) / ranges[2, i]) - 1.0
+        out[places[i]] = scaled
+        squares += scaled * scaled
+    return squares

@@ -56,9 +56,12 @@ class Parsed:
         """
         if labelled:
             reject_decisions(contract)
-        rows = len(self.lines)
-        X, bad = contract.encoder.encode(self.values, rows)
+        X, bad = contract.encoder.encode(self.values, len(self.lines))
         bad[list(self.broken)] = True
+        return self.completed(contract, X, bad, labelled)
+
+    def completed(self, contract: Contract, X: Array, bad: Bad, labelled: bool) -> tuple[Array, Array, Bad]:
+        """The same, from the features of all rows and a mask of those that have bad ones."""
         y = np.empty(0)
         empty = bad
         if labelled:

@@ -65,9 +65,14 @@ SECURITY = (
 NO_SNIFF = SECURITY[0]
 """The one of them that answers to programs have, too: no browser shows them as pages."""
 
+CONNECTION = "taciturn.connection"
+"""In a scope: the connection, if the server lets applications use it (`taciturn.service.server`)."""
+
 _JSON = b"application/json"
 _KNOWN = 4096  # routes of paths that are remembered
 _NO_STORE = (b"cache-control", b"no-store")
+_USUAL: Sequence[tuple[bytes, bytes]] = (_NO_STORE,)
+_USUAL_LINES = b"content-type: %b\r\ncontent-length: %%d\r\n%b: %b\r\n%b: %b\r\n" % (_JSON, *NO_SNIFF, *_NO_STORE)
 
 
 class Problem(Exception):
@@ -86,7 +91,7 @@ class Answer(NamedTuple):
     content: bytes | AsyncGenerator[bytes, None]
     media: bytes = _JSON
     status: int = 200
-    headers: Sequence[tuple[bytes, bytes]] = (_NO_STORE,)
+    headers: Sequence[tuple[bytes, bytes]] = _USUAL
 
 
 def json_answer(message: msgspec.Struct, status: int = 200) -> Answer:
@@ -178,6 +183,15 @@ class Call:
                 raise too_large(most)
         elif b"transfer-encoding" not in self.headers:
             raise Problem(411, "the header content-length is missing. State the length of the body.")
+        connection = self.scope.get(CONNECTION)
+        here: bytes | None = None if connection is None else connection.arrived(self.scope)
+        if here is not None:
+            if len(here) > most:
+                raise too_large(most)
+            if self.service.bodies + len(here) > limits.bodies:
+                raise too_busy()
+            self.body_read = True
+            return here
         parts: list[bytes] = []
         size = 0
         try:
@@ -191,7 +205,7 @@ class Call:
                 if size > most:
                     raise too_large(most)
                 if self.service.bodies > limits.bodies:
-                    raise Busy("more is sent than this server holds. Try again in a second.")
+                    raise too_busy()
                 parts.append(part)
                 if not message.get("more_body", False):
                     self.body_read = True
@@ -208,6 +222,11 @@ class Call:
 def too_large(most: int) -> Problem:
     """The error of a body that is too large."""
     return Problem(413, f"a body may have {most:,} bytes. Send several requests.")
+
+
+def too_busy() -> Busy:
+    """The error of a server that holds as many bodies as it may."""
+    return Busy("more is sent than this server holds. Try again in a second.")
 
 
 Handler = Callable[[Call], Awaitable[Answer]]
@@ -291,7 +310,7 @@ class Application:
         found = self.known.get((scope["method"], scope["path"]))
         if found is not None:
             endpoint, scope["path_params"] = found
-            await endpoint(scope, receive, send)
+            await endpoint.respond(scope, receive, send, found=True)
         else:
             await self._routed(scope, receive, send)
         route, status = scope.get("taciturn.route", ""), scope.get("taciturn.status", 0)
@@ -343,20 +362,26 @@ class _Endpoint:
         self.app = app
         self.service = app.service
         self.operation = operation
+        self.scopes = tuple((operation.scope or "").split())
+        self.remembered = "{e}" not in operation.path  # an event is closed once
 
     @classmethod
     def route(cls, app: Application, operation: Operation) -> Route:
         return Route(operation.path, cls(app, operation), methods=[operation.method])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.respond(scope, receive, send)
+
+    async def respond(self, scope: Scope, receive: Receive, send: Send, found: bool = False) -> None:
+        """Answer a request, which was `found` among those whose routes are remembered."""
         operation = self.operation
         scope["taciturn.route"] = operation.path
         scope["taciturn.api"] = True
         call = Call(self.service, scope, receive)
         try:
             if operation.scope is not None:
-                authorise(call, operation.scope, operation.filters)
-                if len(self.app.known) < _KNOWN and "{e}" not in operation.path:  # an event is closed once
+                authorise(call, self.scopes, operation.filters)
+                if not found and self.remembered and len(self.app.known) < _KNOWN:
                     self.app.known[scope["method"], scope["path"]] = self, call.parameters
                 if operation.begins and call.token is not None and not call.token.allows(operation.scope):
                     raise Problem(403, "this begins another stream. It needs a token for all streams.")
@@ -366,6 +391,11 @@ class _Endpoint:
             if operation.method != "GET" and not call.body_read:  # what is left of the body is not waited for
                 answer = answer._replace(headers=[*answer.headers, (b"connection", b"close")])
         scope["taciturn.status"] = answer.status
+        if answer.headers is _USUAL and answer.media is _JSON and type(answer.content) is bytes:
+            connection = scope.get(CONNECTION)
+            lines = _USUAL_LINES % len(answer.content)
+            if connection is not None and connection.answer(scope, answer.status, lines, answer.content):
+                return
         try:
             await respond(send, answer, self.service.limits.body_seconds)
         except TimeoutError:  # of a client that does not read: uvicorn ends the connection
@@ -396,31 +426,32 @@ async def respond(send: Send, answer: Answer, seconds: float | None = None) -> N
     await send({"type": "http.response.body", "body": b""})
 
 
-def authorise(call: Call, scope: str, filters: bool = False) -> None:
+def authorise(call: Call, scopes: Sequence[str], filters: bool = False) -> None:
     """Find the token of a request, and reject one that is missing, unknown, expired or of another scope.
 
     Where the handler `filters` what it shows, a token for one stream is enough.
     """
+    tokens = call.service.tokens
     given = call.header(b"authorization")
     if given is not None:
         kind, _, secret = given.partition(" ")
         call.secret = secret.strip()
-        token = call.service.tokens.check(call.secret) if kind.lower() == "bearer" else None
+        token = tokens.check(call.secret) if kind.lower() == "bearer" else None
     else:
         call.session = session_of(call.header(b"cookie") or "")
         call.secret = call.session or ""
-        token = None if call.session is None else call.service.tokens.check(call.session)
+        token = None if call.session is None else tokens.check(call.session)
     if token is None:
         sentence = "a valid token is needed. Send it in the header Authorization: Bearer TOKEN."
         raise Problem(401, sentence, (b"www-authenticate", b'Bearer realm="taciturn"'))
     stream = token.stream if filters else call.stream
-    scopes = scope.split()
-    if not (token.allows(scopes[0], stream) and token.allows(scopes[-1], stream)):  # of which there are one or two
-        needed = " and ".join(scopes)
-        raise Problem(403, f"this token does not allow this. It needs the scope {needed}, for this stream.")
-    changes = call.session is not None and call.scope["method"] not in ("GET", "HEAD")
-    if changes and not csrf_matches(call.session or "", call.header(b"x-csrf-token") or ""):
-        raise Problem(403, "a session needs the header X-CSRF-Token of its page. Send it, or use a token.")
+    for scope in scopes:
+        if not token.allows(scope, stream):
+            needed = " and ".join(scopes)
+            raise Problem(403, f"this token does not allow this. It needs the scope {needed}, for this stream.")
+    if call.session is not None and call.scope["method"] not in ("GET", "HEAD"):
+        if not csrf_matches(call.session, call.header(b"x-csrf-token") or ""):
+            raise Problem(403, "a session needs the header X-CSRF-Token of its page. Send it, or use a token.")
     call.token = token
 
 
@@ -523,9 +554,12 @@ async def open_event(call: Call) -> Answer:
 
 async def rank(call: Call) -> Answer:
     """Choose an action."""
-    body = await json_body(call)
-    request = decoded(body, _decode_rank, '{"contextFeatures": {…}, "actions": [{"id": …}, …], "eventId": "an id"}')
-    return json_answer(await call.service.rank(call.parameters["s"], body, request, owner_of(call)))
+    body, name = await json_body(call), call.parameters["s"]
+    ranker = call.service.host(name).ranker
+    request = None if ranker is None else ranker.read(body)
+    if request is None:
+        request = decoded(body, _decode_rank, '{"contextFeatures": {…}, "actions": [{"id": …}, …], "eventId": "an id"}')
+    return json_answer(await call.service.rank(name, body, request, owner_of(call)))
 
 
 def _decode_rank(body: bytes) -> messages.Rank:

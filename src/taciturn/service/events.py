@@ -31,15 +31,14 @@ from taciturn.readers.parsed import columns_to_read
 from taciturn.service.messages import NewEvent
 from taciturn.service.rows import NotRows, RowBatch
 from taciturn.service.writer import (
-    GATHER,
     LEASE,
-    LONGEST_WAIT,
     RETRIES,
     Busy,
     Hashes,
     Learning,
     RequestTooLarge,
     Writer,
+    gather,
 )
 from taciturn.store import Closing, Event, Opened, Opening
 from taciturn.store.events import EventEnded
@@ -53,6 +52,9 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,127}")
 _TICKS = 2.5  # for which others wait for the process that learnt last
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
+_pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder().decode
+_MARK = b"\x01"  # which begins no JSON
 _decode_new = msgspec.json.Decoder(NewEvent).decode
 
 
@@ -99,7 +101,7 @@ def event_id(given: str | None) -> str:
 def packed(row: Any, answer: Any) -> bytes:
     """What is stored of an event: what it will be learnt from, and the answer to who opened it."""
     try:
-        return _encode([row, answer])
+        return _MARK + _pack([row, answer])
     except (ValueError, OverflowError):  # half a surrogate pair, or a large integer
         return json.dumps([row, answer]).encode()
 
@@ -109,11 +111,10 @@ def unpacked(content: bytes) -> tuple[Any, Any]:
 
     >>> unpacked(packed({"x": 1.5}, ["yes", 3]))
     ({'x': 1.5}, ['yes', 3])
+    >>> unpacked(b'[{"x": 1.5}, ["yes", 3]]')
+    ({'x': 1.5}, ['yes', 3])
     """
-    try:
-        row, answer = _decode(content)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        row, answer = json.loads(content)
+    row, answer = _unpack(content[1:]) if content[:1] == _MARK else json.loads(content)
     return row, answer
 
 
@@ -202,18 +203,18 @@ class EventWriter(Writer):
         return await future  # a client that leaves does not take its event back
 
     async def _exchange_all(self) -> None:
-        wait = 0.0
+        answered, took = 0, 0.0
         try:
             while self._changes:
-                if wait:  # as in a commit of rows: for clients that were just answered
-                    await asyncio.sleep(wait)
+                if answered > 1:
+                    await gather(lambda: len(self._changes), len(self._changes) + answered, took)
                 group, self._changes = self._changes[:_GROUP], self._changes[_GROUP:]
                 began = time.perf_counter()
                 try:
                     outcomes = await self.service.in_thread(self._exchange, [change for change, _ in group])
                 except Exception as error:
                     outcomes = [error] * len(group)
-                wait = min(GATHER * (time.perf_counter() - began), LONGEST_WAIT) if len(group) > 1 else 0.0
+                answered, took = len(group), time.perf_counter() - began
                 for (_, future), outcome in zip(group, outcomes, strict=True):
                     if future.cancelled():
                         continue
@@ -228,13 +229,16 @@ class EventWriter(Writer):
     def _exchange(self, changes: Sequence[Opening | Closing]) -> list[Any]:
         """The outcomes of changes, in their order; in a thread."""
         host, limits = self.service.host(self.name), self.service.limits
-        opened, closed = self._log.exchange(
-            [change for change in changes if isinstance(change, Opening)],
-            [change for change in changes if isinstance(change, Closing)],
-            wait=self._events.milliseconds,
-            most=limits.pending_events,
-            horizon=host.private.last_round,  # also of a stream without a horizon whose noise is paid for so long
-        )
+        openings = [change for change in changes if isinstance(change, Opening)]
+        closings = [change for change in changes if isinstance(change, Closing)]
+        with self.service.turns:
+            opened, closed = self._log.exchange(
+                openings,
+                closings,
+                wait=self._events.milliseconds,
+                most=limits.pending_events,
+                horizon=host.private.last_round,  # also of a stream without a horizon whose noise is paid for so long
+            )
         made, ends = iter(opened), iter(closed)
         return [next(made) if isinstance(change, Opening) else next(ends) for change in changes]
 
@@ -259,9 +263,13 @@ class EventWriter(Writer):
             LOG.warning("the events of %s could not be learnt at a tick: %s", self.name, type(error).__name__)
 
     def learn_due(self) -> int:
-        """Learn the events whose wait has passed, and return how many; in a thread."""
+        """Learn the events whose wait has passed by now, and return how many; in a thread.
+
+        What is due later is left for the next tick: otherwise a busy stream would learn a few at a time, without end.
+        """
         learnt = conflicts = 0
-        while conflicts < RETRIES and self._log.waits():
+        by = self._log.time()
+        while conflicts < RETRIES and self._log.waits(by):
             at = self._learning or self._load()
             current = self.service.store.current(at.saved)
             if not current.newest:
@@ -271,7 +279,7 @@ class EventWriter(Writer):
             if lease is not None and lease.holder != self.service.id and lease.expires > self.service.clock.now():
                 return learnt
             try:
-                learnt += self._learn_next(at, current.visible_at)
+                learnt += self._learn_next(at, current.visible_at, by)
             except StateConflict:
                 self.service.metrics.count("conflicts", self.name)
                 self._learning, conflicts = None, conflicts + 1
@@ -280,9 +288,15 @@ class EventWriter(Writer):
                 raise
         return learnt
 
-    def _learn_next(self, at: Learning, visible_at: int) -> int:
-        """Learn one block of sealed events; how many."""
-        events = self._log.seal(self.service.limits.group_rows)
+    def _learn_next(self, at: Learning, visible_at: int, by: int) -> int:
+        """Learn one block of sealed events; how many.
+
+        Requests wait while a block is sealed, and while it is committed. So it is small, unless the state is large,
+        which each commit writes.
+        """
+        most = min(self.service.limits.group_rows, max(_BLOCK, len(at.saved.state) // _BYTES))
+        with self.service.turns:
+            events = self._log.seal(most, by)
         while len(events) > 1 and isinstance(self._objection(at, at.state.t, len(events)), RequestTooLarge):
             events = events[: len(events) // 2]
         if not events or events[0].number != at.state.t + 1:
@@ -309,3 +323,5 @@ class EventWriter(Writer):
 
 
 _GROUP = 4096  # events of a transaction
+_BLOCK = 1024  # events that are learnt at a time,
+_BYTES = 512  # or one for so many bytes of the state

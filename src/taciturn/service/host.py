@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -20,6 +20,7 @@ import numpy as np
 
 from taciturn._util.arrays import Array
 from taciturn.accounting.cost import FREE, Cost, total
+from taciturn.bandits.choices import LinearModel
 from taciturn.columns.labels import classes_of
 from taciturn.contract.contract import Contract, contract_of
 from taciturn.contract.model_file import Found, Model, found_in
@@ -35,7 +36,7 @@ from taciturn.runs.summary import guarantee_of_all
 from taciturn.service import messages
 from taciturn.service.predictor import RowPredictor
 from taciturn.service.rank import Ranker
-from taciturn.service.rows import RowBatch, encoded
+from taciturn.service.rows import PlainRows, RowBatch, encoded
 from taciturn.store import Saved, Store
 
 
@@ -63,6 +64,8 @@ class View:
         The model as it is sent, and its hash.
     closed : bool
         Whether the stream has ended.
+    arms : LinearModel, optional
+        The models of its actions, if it chooses.
     """
 
     tick: int
@@ -76,6 +79,7 @@ class View:
     body: bytes
     etag: str
     closed: bool
+    arms: LinearModel | None = None
 
 
 class Host:
@@ -121,6 +125,7 @@ class Host:
         self.private: Private = plan.private.resumed(state)
         self.plan: Plan = replace(plan, private=self.private)
         self.predictor = RowPredictor(self.contract)
+        self.plain = PlainRows(self.contract)
         self.ranker = None if self.contract.bandit is None else Ranker(self)
         self._names = self.contract.target.names
         self._found: Found | None = None
@@ -166,6 +171,7 @@ class Host:
             body,
             hashlib.sha256(body).hexdigest()[:32],
             closed,
+            None if self.ranker is None else self.ranker.model(model.point, line.get("noise_sd"), k),
         )
 
     def _cost(self, t: int, k: int) -> Cost:
@@ -249,21 +255,36 @@ class Host:
                 yield json.loads(lines[number - chunk.first])
             after = min(chunk.last, last)
 
-    def predict(self, batch: RowBatch, probabilities: bool = False) -> messages.Predictions:
-        """Predictions by the latest visible model."""
+    def predict_plain(self, rows: Sequence[Any], probabilities: bool = False) -> messages.Predictions | None:
+        """The same for a few rows whose numbers are finite; None if one of them needs the definition."""
+        self._must_predict()
+        view = self.view
+        model = view.model
+        if probabilities:
+            has_probabilities(model)
+        scores = self.predictor.scores(model, rows)
+        if scores is None:
+            return None
+        made = self._decoded(scores)
+        if not probabilities:
+            return messages.Predictions(self.name, view.k, made)
+        return messages.Predictions(self.name, view.k, made, list(self._names), model.probabilities(scores).tolist())
+
+    def _must_predict(self) -> None:
         if self.ranker is not None:
             raise InvalidInput(f"{self.name} chooses actions. Ask POST /v1/streams/{self.name}/rank.")
+
+    def predict(self, batch: RowBatch, probabilities: bool = False) -> messages.Predictions:
+        """Predictions by the latest visible model."""
+        if batch.finite and batch.records is not None:
+            plain = self.predict_plain(batch.records, probabilities)
+            if plain is not None:
+                return plain
+        self._must_predict()
         view = self.view
         model, names = view.model, self._names
         if probabilities:
             has_probabilities(model)
-        if batch.finite and batch.records is not None:
-            scores = self.predictor.scores(model, batch.records)
-            if scores is not None:
-                made = self._decoded(scores)
-                if not probabilities:
-                    return messages.Predictions(self.name, view.k, made)
-                return messages.Predictions(self.name, view.k, made, list(names), model.probabilities(scores).tolist())
         made = []
         chances: list[list[float] | None] = []
         for X, _, _, bad in encoded([batch], self.contract, labelled=False):

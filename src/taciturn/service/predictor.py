@@ -1,28 +1,33 @@
 """Predictions for a few rows: the fast path of `taciturn.contract.model_file.Model.scores` for JSON records.
 
-Numbers with a linear range are scaled as one array; other columns by `pairs`, which is made for single values. A row
-that is not plain (a value is missing, or not a number where one is declared) is left to the definition.
+A body is decoded by the types of the contract's columns (`RowPredictor.read`). Numbers with a linear range are scaled
+in one compiled call; other columns by `pairs`, which is made for single values. A row that is not plain (a column is
+missing, or is none of the contract's; no number where one is declared) is left to the definition.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from taciturn._util.arrays import Array
 from taciturn.columns.kinds import Range
+from taciturn.compiled.scaling import scale_row
 from taciturn.contract.contract import Contract
 from taciturn.contract.model_file import Model
 from taciturn.problem.clipping import clip_rows
+from taciturn.service.rows import MOST_BYTES, MOST_COLUMNS
 
 MOST = 8
 """Rows of a request up to which this is faster than the definition."""
 
 _NUMBERS = frozenset({int, float})
 _NESTED = (dict, list)
+_values = msgspec.structs.astuple
 
 
 class RowPredictor:
@@ -37,6 +42,8 @@ class RowPredictor:
     >>> predictor = RowPredictor(contract)
     >>> predictor.scores(model, [{"age": 75, "town": "Oslo"}]) == model.scores([[0.5, 1.0, 0.0]])
     array([ True])
+    >>> predictor.scores(model, predictor.read(b'{"rows": [{"town": "Oslo", "age": 75}]}'))
+    array([0.5])
     >>> predictor.scores(model, [{"age": "old", "town": "Oslo"}]) is None
     True
     """
@@ -45,56 +52,102 @@ class RowPredictor:
         encoder = contract.encoder
         columns = list(zip(encoder.read, encoder.places, strict=True))
         numbers = [(c, p) for c, p in columns if isinstance(c, Range) and c.scale.name == "linear"]
-        self._others = [(c.name, c.pairs, p.start) for c, p in columns if not any(c is each for each, _ in numbers)]
-        self._count = len(numbers)
-        self._take = itemgetter(*(c.name for c, _ in numbers)) if numbers else None
-        self._low = np.array([c.low for c, _ in numbers])
-        self._high = np.array([c.high for c, _ in numbers])
-        self._span = self._high - self._low
-        places = [p.start for _, p in numbers]
-        every = places == list(range(len(places)))
-        self._places: Any = slice(0, len(places)) if every else np.array(places)
+        others = [(c, p) for c, p in columns if not any(c is each for each, _ in numbers)]
+        self._numbers = tuple(c.name for c, _ in numbers)
+        self._others = [(c.name, c.pairs, p.start) for c, p in others]
+        self._take = itemgetter(*self._numbers) if numbers else None
+        self._ranges = np.array([[c.low, c.high, c.high - c.low] for c, _ in numbers]).reshape(-1, 3).T.copy()
+        self._places = np.array([p.start for _, p in numbers], dtype=np.int64)
         self._dimension = contract.dimension
+        self._columns = names = [c.name for c, _ in columns]
+        self.row = self._row(names)
+        self._fields: Callable[[Any], Any] | None = None
+        if self.row is not None:
+            order = [names.index(name) for name in self._numbers]
+            if 1 < len(order) < len(names):
+                self._fields = itemgetter(*order)
+            elif len(order) == 1:
+                self._fields = itemgetter(slice(order[0], order[0] + 1))
+            self._at = [names.index(name) for name, _, _ in self._others]
+            rows = msgspec.defstruct("Rows", [("rows", list[self.row])], forbid_unknown_fields=True)
+            self._decode = msgspec.json.Decoder(rows).decode
+        scale_row(np.zeros(len(numbers)), self._ranges, self._places, np.zeros(self._dimension))  # it is compiled now
+
+    def _row(self, names: Sequence[str]) -> Any:
+        """The type of a plain row: an object with a value for each column; None if there are too many for one."""
+        if len(set(names)) < len(names) or not 0 < len(names) <= MOST_COLUMNS:
+            return None
+        numbers = set(self._numbers)
+        fields = [
+            (f"c{i}", float if name in numbers else Any, msgspec.field(name=name)) for i, name in enumerate(names)
+        ]
+        return msgspec.defstruct("Row", fields, forbid_unknown_fields=True, gc=False)
+
+    def read(self, body: bytes) -> list[Any] | None:
+        """The rows of a body, for `scores`; None if they are not plain, or not few."""
+        if self.row is None or len(body) > MOST_BYTES:
+            return None
+        try:
+            rows: list[Any] = self._decode(body).rows
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return None
+        return rows if 0 < len(rows) <= MOST else None
+
+    def as_record(self, row: Any) -> dict[str, Any]:
+        """A row of the type `row` as the object that it was."""
+        return dict(zip(self._columns, _values(row), strict=True))
 
     def scores(self, model: Model, records: Sequence[Any]) -> Array | None:
         """The scores of these records; None if one of them needs the definition."""
         problem = model.problem
         if problem.features is not None or len(records) > MOST:
             return None
-        d = self._dimension
+        d, bound = self._dimension, problem.feature_bound
         V = np.zeros((len(records), problem.width))
-        for x, record in zip(V, records, strict=True):
-            if type(record) is not dict or not self.encode(record, x):
+        for i, record in enumerate(records):
+            x = V[i]
+            squares = self.encode(record, x)
+            if squares is None:
                 return None
-            if not x.dot(x) < problem.feature_bound**2 * (1.0 - 1e-9):  # it may be too long
-                x[:d] = clip_rows(x[None, :d], problem.feature_bound)
-        V[:, d:] = problem.intercept
+            if not squares < bound * bound * (1.0 - 1e-9):  # it may be too long
+                x[:d] = clip_rows(x[None, :d], bound)
+        if problem.intercept:
+            V[:, d:] = problem.intercept
         return problem.predict_clipped(model.point, V)
 
-    def encode(self, record: dict[str, Any], x: Array) -> bool:
-        """Write the features of a record to `x`; False if it is not plain."""
-        if self._take is not None:
+    def encode(self, record: Any, x: Array) -> float | None:
+        """Write the features of a record to `x`, which is zero, and return their squares; None if it is not plain.
+
+        A record is an object of JSON, or of the type `row`.
+        """
+        others: Any
+        if type(record) is self.row and record is not None:
+            values = _values(record)
+            others = [(values[at], *each[1:]) for at, each in zip(self._at, self._others, strict=True)]
+            if self._fields is not None:
+                values = self._fields(values)
+            elif not self._numbers:
+                values = ()
+            numbers = np.array(values)
+        elif type(record) is dict:
+            others = ((record.get(name), pairs, start) for name, pairs, start in self._others)
             try:
-                values = self._take(record)
-                if self._count == 1:
+                values = self._take(record) if self._take is not None else ()
+                if len(self._numbers) == 1:
                     values = (values,)
                 if not _NUMBERS.issuperset(map(type, values)):
-                    return False
+                    return None
                 numbers = np.array(values, dtype=np.float64)
             except (KeyError, OverflowError):
-                return False
-            low = self._low
-            numbers = np.minimum(np.maximum(numbers, low), self._high)
-            numbers -= low
-            numbers /= self._span
-            numbers *= 2.0
-            numbers -= 1.0
-            x[self._places] = numbers
-        for name, pairs, start in self._others:
-            value = record.get(name)
+                return None
+        else:
+            return None
+        squares: float = scale_row(numbers, self._ranges, self._places, x)
+        for value, pairs, start in others:
             made = None if isinstance(value, _NESTED) else pairs(value)
             if made is None:
-                return False
+                return None
             for place, number in made:
                 x[start + place] = number
-        return True
+                squares += number * number
+        return squares

@@ -24,11 +24,11 @@ from taciturn.contract.bandit import MOST
 from taciturn.errors import InvalidInput
 from taciturn.problem.clipping import clip_rows
 from taciturn.service import messages
-from taciturn.service.rows import RowBatch, encoded
+from taciturn.service.rows import MOST_BYTES, RowBatch, encoded
 from taciturn.store import Event
 
 if TYPE_CHECKING:
-    from taciturn.service.host import Host, View
+    from taciturn.service.host import Host
 
 
 _ANY = EpsilonGreedy(1.0)
@@ -59,46 +59,73 @@ class Ranker:
         self.contract = host.contract
         self.bandit = host.contract.bandit
         self._scale = self.bandit.scale(self.contract)
+        self._width = host.private.problem.width
         self._rng = generator(host.private.seed)
         self._places = {name: number for number, name in enumerate(self.bandit.actions or ())}
         self._all = np.arange(len(self._places))
-        self._view: View | None = None
-        self._model: LinearModel | None = None
+        self._names = list(self._places)
+        self._decode = None
+        if host.predictor.row is not None and self.contract.user is None:
+            fields = [
+                ("context_features", host.predictor.row),
+                ("excluded_actions", list[str], msgspec.field(default_factory=list)),
+                ("event_id", messages.EventId | None, None),
+                ("defer_activation", bool, False),
+            ]
+            made = msgspec.defstruct("Rank", fields, forbid_unknown_fields=True, rename="camel", kw_only=True)
+            made.actions = None
+            self._decode = msgspec.json.Decoder(made).decode
 
-    def model(self) -> tuple[View, LinearModel]:
-        """The visible models."""
-        view = self.host.view
-        if self._model is None or self._view is not view:
-            self._model = LinearModel.of(self.host.private.learner, view.model.point, view.noise_sd or 0.0, view.k)
-            self._view = view
-        return view, self._model
+    def model(self, point: Array, noise_sd: float | None, k: int) -> LinearModel:
+        """The models of a release, with what their choices need of them; in a thread."""
+        model = LinearModel.of(self.host.private.learner, point, noise_sd or 0.0, k)
+        if k:
+            ranked(self.bandit.choice, model, np.zeros((2, model.dimension)), self._rng)  # it is compiled now
+        return model
+
+    def read(self, body: bytes) -> messages.Rank | None:
+        """A decision with a value for each column and among the actions of the contract; None if it is another."""
+        if self._decode is None or len(body) > MOST_BYTES:
+            return None
+        try:
+            request: messages.Rank = self._decode(body)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return None
+        return request
 
     def rank(self, request: messages.Rank) -> Decided:
         """Rank the actions of a request."""
         given = request.context_features
-        context = given if isinstance(given, dict) else _merged(given)
+        context: Any = _merged(given) if isinstance(given, list) else given
         names, records = self._candidates(request, context)
-        X = np.zeros((len(records), self.contract.dimension))
-        bad = [not self._encode(record, x) for record, x in zip(records, X, strict=True)]
-        view, model = self.model()
+        V = np.zeros((len(records), self._width))
+        bad = [not self._encode(record, v) for record, v in zip(records, V, strict=True)]
+        view = self.host.view
+        model = view.arms
+        assert model is not None
         if self.bandit.actions is not None and len(names) < len(self._all):
             model = among(model, np.array([self._places[name] for name in names]))
         choice = self.bandit.choice if model.k else _ANY  # before the first release nothing is known
-        order, probabilities = ranked(choice, model, self._clipped(X, bad), self._rng)
+        own = V[:, : self.contract.dimension]
+        kept = own.tobytes() if len(records) == 1 else own.copy()
+        self._clip(V, bad)
+        order, probabilities = ranked(choice, model, V, self._rng)
         first = order[0]
-        own = 0 if len(records) == 1 else first
-        row: dict[str, Any] = {"x": None if bad[own] else X[own].tolist()}
+        which = 0 if len(records) == 1 else first
+        x = kept if isinstance(kept, bytes) else kept[first].tobytes()
+        row: dict[str, Any] = {"x": None if bad[which] else x}
         if self.bandit.actions is not None:
             row["a"] = self._places[names[first]]
         if self.contract.user is not None:
             row["u"] = text_of(_single(context.get(self.contract.user)))
         if request.defer_activation:
             row["d"] = True
-        ranking = [(names[each], share) for each, share in zip(order, probabilities, strict=True)]
-        return Decided(row, view.k, ranking)
+        return Decided(row, view.k, [(names[each], share) for each, share in zip(order, probabilities, strict=True)])
 
-    def _candidates(self, request: messages.Rank, context: dict[str, Any]) -> tuple[list[str], list[dict[str, Any]]]:
+    def _candidates(self, request: messages.Rank, context: Any) -> tuple[list[str], list[Any]]:
         """Names of the actions that may be chosen, and a record for each, or one for all of them."""
+        if self._names and request.actions is None and not request.excluded_actions:
+            return self._names, [context]
         out = set(request.excluded_actions)
         given = request.actions
         if self.bandit.actions is not None:
@@ -116,30 +143,30 @@ class Ranker:
             raise InvalidInput(f"2 to {MOST:,} actions are ranked, each once, besides those that are excluded.")
         return names, records
 
-    def _encode(self, record: dict[str, Any], x: Array) -> bool:
-        """Write the scaled features of a record to `x`; False if it is bad. JSON has no number that is not finite."""
-        if not self.host.predictor.encode(record, x):
+    def _encode(self, record: Any, v: Array) -> bool:
+        """Write the scaled features of a record to `v`; False if it is bad. JSON has no number that is not finite."""
+        x = v[: self.contract.dimension]
+        if self.host.predictor.encode(record, x) is None:
             x[:] = 0.0  # what the fast path has written
-            for X, _, _, bad in encoded([RowBatch([record], (), 1)], self.contract, labelled=False):
+            plain = record if isinstance(record, dict) else self.host.predictor.as_record(record)
+            for X, _, _, bad in encoded([RowBatch([plain], (), 1)], self.contract, labelled=False):
                 if bad[0]:
                     return False
                 x[:] = X[0]
         x *= self._scale
         return True
 
-    def _clipped(self, X: Array, bad: Sequence[bool]) -> Array:
-        """Contexts as they are learnt from, with the intercept; of bad ones nothing is known."""
+    def _clip(self, V: Array, bad: Sequence[bool]) -> None:
+        """Make contexts those that are learnt from, with the intercept; of bad ones nothing is known."""
         problem, d = self.host.private.problem, self.contract.dimension
-        V = np.empty((len(X), problem.width))
-        V[:, :d] = X
-        V[:, d:] = problem.intercept
         most = problem.feature_bound**2 * (1.0 - 1e-9)
-        for x, v, wrong in zip(X, V, bad, strict=True):
+        V[:, d:] = problem.intercept
+        for v, wrong in zip(V, bad, strict=True):
+            x = v[:d]
             if wrong:
                 v[:] = 0.0
             elif not x.dot(x) < most:  # it may be too long
                 v[:d] = clip_rows(x[None], problem.feature_bound)[0]
-        return V
 
     def batch(self, events: Sequence[tuple[Any, Event]]) -> RowBatch:
         """Sealed events, with what was stored of them, as rows to learn from."""
@@ -149,15 +176,23 @@ class Ranker:
         users = np.full(n, None, dtype=object)
         assert contract.events is not None
         needs_id = contract.rows_per_user is not None and contract.without_id == "bad"
+        missing, none = number_of(contract.events.missing), number_of(None)
+        known: list[int] = []
+        contexts: list[bytes] = []
         for i, (row, event) in enumerate(events):
             if row is None:
                 continue
-            users[i] = row.get("u")
-            missing = None if row.get("d") else contract.events.missing
-            label = missing if event.label is None else _decode(event.label)
-            if row["x"] is not None and not (needs_id and users[i] is None):
-                X[i] = row["x"]
-            rewards[i], arms[i] = number_of(label), row.get("a", 0)
+            user = users[i] = row.get("u")
+            if event.label is not None:
+                rewards[i] = number_of(_decode(event.label))
+            else:
+                rewards[i] = none if row.get("d") else missing
+            arms[i] = row.get("a", 0)
+            x = row["x"]
+            if x is not None and not (needs_id and user is None):
+                known.append(i)
+                contexts.append(x if isinstance(x, bytes) else np.array(x).tobytes())
+        X[known] = np.frombuffer(b"".join(contexts)).reshape(len(known), contract.dimension)
         y = np.asarray(learner.labels(rewards, arms))  # type: ignore[attr-defined]
         bad = np.isnan(y) | np.isnan(X).any(axis=1)
         X[bad] = np.nan

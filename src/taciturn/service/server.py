@@ -2,6 +2,10 @@
 
 uvicorn waits for ever for a client that has sent half a request. Here a head or a body that has not arrived in time, or
 a head that is too large, ends the connection (408, 431). How large a body may be is for `taciturn.service.app.Call`.
+
+An application finds its connection in the scope (`CONNECTION`), and gets from it a body that is there, and gives it an
+answer that is ready, in one call each. Where that cannot be done, it uses `receive` and `send`, which are the
+definition.
 """
 
 from __future__ import annotations
@@ -16,10 +20,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from taciturn.errors import InvalidInput
-from taciturn.service.app import Application
+from taciturn.service.app import CONNECTION, Application
 from taciturn.service.service import Limits, Service
 
 
@@ -29,14 +33,57 @@ def protocol(limits: Limits) -> type[HttpToolsProtocol]:
     class LimitedProtocol(HttpToolsProtocol):
         """Ends connections whose requests are slow, or have large heads.
 
-        A request that arrives at once needs no timer.
+        A request that arrives at once needs no timer, and an idle connection one for all of its life.
         """
 
         _timer: asyncio.TimerHandle | None = None
+        _idle: asyncio.TimerHandle | None = None
+        _answered = 0.0  # when the last answer was complete
         _size = 0
         _in_head = True
+        _default: list[tuple[bytes, bytes]] | None = None
+        _default_lines = b""
+
+        # What the application may use instead of `receive` and `send`.
+
+        def arrived(self, scope: Any) -> bytes | None:
+            """The body of a request, if all of it is here; None if it has to be received."""
+            cycle = self.cycle
+            if cycle.scope is not scope or cycle.more_body or cycle.disconnected or cycle.waiting_for_100_continue:
+                return None
+            body, cycle.body = bytes(cycle.body), bytearray()
+            return body
+
+        def answer(self, scope: Any, status: int, lines: bytes, content: bytes) -> bool:
+            """Send a whole answer, whose head has these lines; False if it has to be sent in parts.
+
+            What `send` of uvicorn does in two calls, for the usual request: the last of a connection that stays open.
+            """
+            cycle = self.cycle
+            if (
+                cycle.scope is not scope
+                or cycle.response_started
+                or cycle.disconnected
+                or not cycle.keep_alive
+                or self.flow.write_paused
+                or scope["method"] == "HEAD"
+            ):
+                return False
+            default = cycle.default_headers
+            if default is not self._default:  # uvicorn makes another list every second
+                self._default_lines = b"".join(b"%s: %s\r\n" % (name.lower(), value) for name, value in default)
+                self._default = default
+            cycle.response_started = True
+            self.transport.write(b"%s%s%s\r\n%s" % (STATUS_LINE[status], self._default_lines, lines, content))
+            cycle.response_complete = True
+            cycle.message_event.set()
+            cycle.on_response()
+            return True
+
+        # uvicorn's protocol.
 
         def connection_made(self, transport: Any) -> None:
+            self.access_log = False  # it would have paths and queries, whatever the process does with its loggers
             super().connection_made(transport)
             self._wait(limits.head_seconds)
 
@@ -71,14 +118,43 @@ def protocol(limits: Limits) -> type[HttpToolsProtocol]:
             if not self.transport.is_closing():
                 super().on_body(body)
 
+        def on_message_begin(self) -> None:
+            super().on_message_begin()
+            self.scope[CONNECTION] = self  # type: ignore[typeddict-unknown-key]
+
         def on_message_complete(self) -> None:
             self._arrived()
             self._in_head, self._size = True, 0
             if not self.transport.is_closing():
                 super().on_message_complete()
 
+        def on_response_complete(self) -> None:
+            if self.pipeline or self.transport.is_closing():
+                return super().on_response_complete()
+            self.server_state.total_requests += 1
+            self.flow.resume_reading()
+            self._answered = self.loop.time()
+            if self._idle is None:
+                self._idle = self.loop.call_later(self.timeout_keep_alive, self._look_whether_idle)
+            return None
+
+        def _look_whether_idle(self) -> None:
+            """Close a connection on which nothing was asked for a while; look again later if something was."""
+            left = self._answered + self.timeout_keep_alive - self.loop.time()
+            busy = self._size > 0 or not self.cycle.response_complete
+            if busy or left > 0.0:
+                wait = self.timeout_keep_alive if busy else left
+                self._idle = self.loop.call_later(wait, self._look_whether_idle)
+            else:
+                self.timeout_keep_alive_handler()
+
         def connection_lost(self, exc: Exception | None) -> None:
             self._arrived()
+            if self._idle is not None:
+                self._idle.cancel()
+                self._idle = None
+            if self.scope is not None:
+                self.scope.pop(CONNECTION, None)  # type: ignore[typeddict-item]
             super().connection_lost(exc)
 
         def _end(self, status: bytes) -> None:

@@ -11,6 +11,7 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
@@ -32,8 +33,9 @@ from taciturn.service.events import EventWriter, NoEvents, event_id, packed, rea
 from taciturn.service.host import Host, budget_message
 from taciturn.service.live import Changes
 from taciturn.service.metrics import Metrics
-from taciturn.service.rows import RowBatch, read_rows
+from taciturn.service.rows import JSON, RowBatch, read_rows
 from taciturn.service.tokens import Token, Tokens
+from taciturn.service.turns import Turns
 from taciturn.service.writer import SMALL, Writer
 from taciturn.store import Store
 from taciturn.store.book import populations
@@ -130,6 +132,8 @@ class Service:
         Who may do what.
     changes : Changes
         Wakes those who wait for new releases.
+    turns : context manager
+        What threads hold while they write rows or events (`taciturn.service.turns`).
 
     Examples
     --------
@@ -171,6 +175,7 @@ class Service:
         self.metrics = Metrics()
         self.changes = Changes()
         self.writers: dict[str, Writer] = {}
+        self.turns: AbstractContextManager[None] = Turns() if store.database.backend.one_writer else nullcontext()
         self.live = 0
         self.bodies = 0
         self.ready = False
@@ -527,6 +532,10 @@ class Service:
     async def predict(self, name: str, media: str, body: bytes, probabilities: bool = False) -> messages.Predictions:
         """Predictions for the rows of a request, by the latest visible model."""
         host = self.host(name)
+        if media == JSON and (rows := host.predictor.read(body)) is not None:
+            made = host.predict_plain(rows, probabilities)
+            if made is not None:
+                return made
         arguments = media, body, host.contract, False, self.limits.rows
         batch = await self.in_thread(read_rows, *arguments) if len(body) > SMALL else read_rows(*arguments)
         if batch.count * host.contract.dimension > _FEW:

@@ -28,10 +28,11 @@ decides nothing.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import hmac
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -59,14 +60,17 @@ PATIENCE = 0.05
 """Seconds for which a process waits for another that has the lease."""
 
 GATHER = 0.25
-"""Part of the time of a commit of several requests for which the next one waits for more of them.
+"""Part of the time of a commit of several requests for which the next one waits for clients that are far away.
 
 Clients that were just answered send their next rows a moment later. Without a moment's wait these would miss the commit
 that begins at once, so half of the clients would wait for the commits of the other half.
 """
 
 LONGEST_WAIT = 0.005
-"""Seconds of that wait at most."""
+"""Seconds for which a commit waits for more requests at most: while they come, or as `GATHER` says."""
+
+QUIET = 1e-4
+"""Seconds without another request after which the wait for clients that are near ends."""
 
 MOST_RELEASED = 2**22
 """Entries of all points that one request may release."""
@@ -74,6 +78,8 @@ MOST_RELEASED = 2**22
 SMALL = 2**16
 """Bytes of a body that are hashed and decoded in the event loop."""
 
+_TIMER = 1e-3  # seconds between two ticks of the event loop's timers
+_SHORT = 2**13  # bytes of a body up to which it is hashed at once
 _WATCHED_ROWS = 2**8  # rows that are evaluated by one model, with diagnostics
 _WATCH = "diagnostics."
 
@@ -100,12 +106,12 @@ class RequestTooLarge(InvalidInput):
 class Hashes:
     """Keyed hashes of the requests of a stream, 16 bytes each: what the store has of keys and bodies.
 
-    The hash of a key is HMAC-SHA256. That of a body is HMAC-SHA256 of its Poly1305 hash under a secret key of the
-    stream, which takes an eighth of the time for large bodies. Two bodies of L bytes have the same Poly1305 hash with
-    probability `8·⌈L/16⌉ / 2^106` over its key (Bernstein, *The Poly1305-AES message-authentication code*, 2005,
-    theorem 3.3), below 2^-83 for 16 MB, and nothing that anybody sees depends on that hash but whether two are equal:
-    HMAC under another key is a random function to those without the key, so a hash in a stolen database tells which
-    bodies are equal and nothing else of them.
+    They are BLAKE2b under a secret key of the stream (RFC 7693), a random function to those without the key: a hash in
+    a stolen database tells which requests are equal and nothing else of them. That of a long body is BLAKE2b of its
+    Poly1305 hash under another secret key, which takes a fraction of the time. Two bodies of L bytes have the same
+    Poly1305 hash with probability `8·⌈L/16⌉ / 2^106` over its key (Bernstein, *The Poly1305-AES message-authentication
+    code*, 2005, theorem 3.3), below 2^-83 for 16 MB, and nothing that anybody sees depends on that hash but whether two
+    are equal.
 
     >>> hashes = Hashes(bytes(32))
     >>> hashes.body("text/plain", b"rows") == hashes.body("text/plain", b"other rows")
@@ -113,12 +119,14 @@ class Hashes:
     """
 
     def __init__(self, key: bytes) -> None:
-        self._key = key
+        self._keyed = hashlib.blake2b(key=key, digest_size=16)
         self._poly1305_key = hmac.digest(key, b"poly1305", "sha256")
 
     def of(self, kind: bytes, content: bytes) -> bytes:
         """The hash of something of this kind."""
-        return hmac.digest(self._key, kind + b"\0" + content, "sha256")[:16]
+        made = self._keyed.copy()
+        made.update(b"%s\0%s" % (kind, content))
+        return made.digest()
 
     def key(self, key: str) -> bytes:
         """The hash of an idempotency key."""
@@ -126,8 +134,9 @@ class Hashes:
 
     def body(self, media: str, body: bytes) -> bytes:
         """The hash of a body, and of its media type."""
-        short = Poly1305.generate_tag(self._poly1305_key, body)
-        return self.of(b"body", short + media.encode())
+        if len(body) <= _SHORT:
+            return self.of(b"body", b"%s\0%s" % (media.encode(), body))
+        return self.of(b"long body", Poly1305.generate_tag(self._poly1305_key, body) + media.encode())
 
 
 @dataclass(eq=False)
@@ -138,7 +147,8 @@ class Entry:
     body: bytes
     batch: RowBatch
     size: int
-    future: asyncio.Future[tuple[int, int]]
+    futures: list[asyncio.Future[tuple[int, int]]]
+    """One for each client that waits: the same request may come twice."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +159,28 @@ class Learning:
     state: State
     published: Published
     watch: Diagnostics | None
+
+
+async def gather(waiting: Callable[[], int], expected: int, took: float) -> None:
+    """Wait for more requests before a commit, after one that took some seconds, and whose clients were just answered.
+
+    Until as many wait as are expected, while they come one after the other; if none came for a moment, for a part of
+    the time of a commit. The event loop reads requests meanwhile. Its timers are too coarse for the first of these.
+    """
+    began = last = time.perf_counter()
+    before = waiting()
+    while before < expected:
+        await asyncio.sleep(0.0)
+        now, count = time.perf_counter(), waiting()
+        if count > before:
+            before, last = count, now
+        if now - began > LONGEST_WAIT:
+            return
+        if now - last > QUIET:
+            left = min(GATHER * took, LONGEST_WAIT) - (now - began)
+            if left >= _TIMER:
+                await asyncio.sleep(left)
+            return
 
 
 class Writer:
@@ -170,7 +202,6 @@ class Writer:
         self._queue: list[Entry] = []
         self._waiting: dict[bytes, Entry] = {}
         self._task: asyncio.Task[None] | None = None
-        self._wait = 0.0  # seconds for which the next commit waits for more requests
         self._learning: Learning | None = None
         self._hashes: Hashes | None = None
 
@@ -186,20 +217,26 @@ class Writer:
         if entry is not None:  # the same request waits already
             if not hmac.compare_digest(entry.body, content):
                 raise key_reused()
-            return await asyncio.shield(entry.future)
+            return await self._answer_to(entry)
         limits = self.service.limits
         if self._queue and (
             self.rows + batch.count > limits.queued_rows or self.bytes + len(body) > limits.queued_bytes
         ):
             raise Busy("more rows wait than this server holds. Try again in a second.")
-        entry = Entry(hashed, content, batch, len(body), asyncio.get_running_loop().create_future())
+        entry = Entry(hashed, content, batch, len(body), [])
         self._queue.append(entry)
         self._waiting[hashed] = entry
         self.rows += batch.count
         self.bytes += len(body)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._drain())
-        return await asyncio.shield(entry.future)  # a client that leaves does not take its rows back
+        return await self._answer_to(entry)
+
+    async def _answer_to(self, entry: Entry) -> tuple[int, int]:
+        """The rounds of a request; a client that leaves does not take its rows back."""
+        future: asyncio.Future[tuple[int, int]] = asyncio.get_running_loop().create_future()
+        entry.futures.append(future)
+        return await future
 
     async def hashes(self) -> Hashes:
         """The keyed hashes of what clients send."""
@@ -210,8 +247,8 @@ class Writer:
 
     def _read(self, hashes: Hashes, media: str, body: bytes) -> tuple[RowBatch, bytes]:
         """The rows of a request, and the hash of its body."""
-        contract = self.service.host(self.name).contract
-        batch = read_rows(media, body, contract, labelled=True, most=self.service.limits.rows)
+        host = self.service.host(self.name)
+        batch = read_rows(media, body, host.contract, labelled=True, most=self.service.limits.rows, plain=host.plain)
         return batch, hashes.body(media, body)
 
     async def finish(self) -> None:
@@ -220,27 +257,28 @@ class Writer:
             await asyncio.wait([self._task])
 
     async def _drain(self) -> None:
+        answered, took = 0, 0.0
         try:
             while self._queue:
-                if self._wait and self.rows < self.service.limits.group_rows:
-                    await asyncio.sleep(self._wait)
+                if answered > 1 and self.rows < self.service.limits.group_rows:
+                    await gather(lambda: len(self._queue), len(self._queue) + answered, took)
                 group = self._take()
                 began = time.perf_counter()
                 try:
                     outcomes = await self.service.in_thread(self._outcomes, group)
                 except Exception as error:  # the same for all: nothing of the group was committed, as far as is known
                     outcomes = [error] * len(group)
-                took = time.perf_counter() - began
-                self._wait = min(GATHER * took, LONGEST_WAIT) if len(group) > 1 else 0.0
+                answered, took = len(group), time.perf_counter() - began
                 for entry, outcome in zip(group, outcomes, strict=True):
                     del self._waiting[entry.key]
-                    if entry.future.cancelled():
-                        continue
-                    if isinstance(outcome, Exception):
-                        entry.future.set_exception(outcome)
-                        entry.future.exception()  # it was looked at, also if the client has left
-                    else:
-                        entry.future.set_result(outcome)
+                    for future in entry.futures:
+                        if future.cancelled():
+                            continue
+                        if isinstance(outcome, Exception):
+                            future.set_exception(outcome)
+                            future.exception()  # it was looked at, also if the client has left
+                        else:
+                            future.set_result(outcome)
         finally:
             self._task = None
 
@@ -378,22 +416,25 @@ class Writer:
         watched = {} if at.watch is None else {f"{_WATCH}{name}": made for name, made in at.watch.arrays().items()}
         layers = state.users.layers if state.users is not None else ()
         text = b"".join(lines)
-        now = service.clock.now()
-        tick = max(service.clock.visible_at(now), visible_at)
         generation, _, k, token = state.position
-        saved = service.store.commit(
-            at.saved,
-            position=(generation, state.t, k, token or new_name()),
-            spent=state.spent,
-            state=state.to_bytes({**published.arrays, **watched}, layers_apart=True),
-            input=at.saved.input,
-            releases=[Chunk(at.saved.position[2] + 1, k, private.timetable.due(k) or 0, text)] if text else [],
-            layers={layer.name: None if layer.name in at.saved.layers else layer.to_bytes() for layer in layers},
-            learnt=private.learnt(state),
-            visible_at=tick,
-            requests=requests,
-            lease=Lease(service.id, now + max(LEASE, lease)),
-        )
+        content = state.to_bytes({**published.arrays, **watched}, layers_apart=True)
+        added = {layer.name: None if layer.name in at.saved.layers else layer.to_bytes() for layer in layers}
+        with service.turns:
+            now = service.clock.now()
+            tick = max(service.clock.visible_at(now), visible_at)
+            saved = service.store.commit(
+                at.saved,
+                position=(generation, state.t, k, token or new_name()),
+                spent=state.spent,
+                state=content,
+                input=at.saved.input,
+                releases=[Chunk(at.saved.position[2] + 1, k, private.timetable.due(k) or 0, text)] if text else [],
+                layers=added,
+                learnt=private.learnt(state),
+                visible_at=tick,
+                requests=requests,
+                lease=Lease(service.id, now + max(LEASE, lease)),
+            )
         self._learning = replace(at, saved=saved, state=state, published=published)
         service.metrics.count("commits", self.name)
         service.metrics.count("rows", self.name, state.t - at.state.t)
@@ -412,9 +453,10 @@ class Writer:
                 f"{self.name} ends after {horizon:,} rows, and {left} left. Send fewer rows; or renew the stream, "
                 "under a budget of its own."
             )
+        if rows == 1:
+            return None
         most = max(1, MOST_RELEASED // len(at.published.model))
-        made = len(private.timetable.following(at.state.k, t + rows, 2 * most))
-        if rows > 1 and made > most:
+        if len(private.timetable.following(at.state.k, t + rows, 2 * most)) > most:
             return RequestTooLarge(f"these rows would release more than {most:,} models at once. Send fewer rows.")
         return None
 

@@ -30,17 +30,18 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from importlib import resources
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode
 
 from taciturn.core.state import new_name
 from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable, TaciturnError
 
 Row = tuple[Any, ...]
+_Value = TypeVar("_Value")
 WAIT = 30.0
 """Seconds for which a transaction waits for another to end."""
 
@@ -73,6 +74,9 @@ class Backend(Protocol):
 
     inherits_locks: bool
     """Whether a forked child believes that it holds its parent's locks."""
+
+    one_writer: bool
+    """Whether a transaction that writes excludes all others that do, and not only those that need the same rows."""
 
     def connect(self) -> Any:
         """A new connection, set up such that a commit survives a power cut; an error if that cannot be had."""
@@ -319,6 +323,19 @@ def _close(connection: Any, backend: Backend) -> None:
 
 def _version(transaction: Transaction, lock: bool = False) -> int:
     return int(transaction.rows(f"SELECT version FROM schema_version {'/*lock*/' if lock else ''}")[0][0])
+
+
+def in_parts(values: Sequence[_Value], most: int = 512) -> Iterator[Sequence[_Value]]:
+    """Consecutive parts for one statement each: of few sizes, so that few statements are prepared.
+
+    >>> [len(part) for part in in_parts(range(1_100))], [len(part) for part in in_parts(range(7))]
+    ([512, 512, 64, 8, 4], [4, 2, 1])
+    """
+    start, left = 0, len(values)
+    while left:
+        size = min(most, 1 << (left.bit_length() - 1))
+        yield values[start : start + size]
+        start, left = start + size, left - size
 
 
 def migrations() -> list[str]:

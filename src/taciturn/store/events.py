@@ -41,7 +41,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict
-from taciturn.store.database import OutcomeUnknown, Transaction
+from taciturn.store.database import OutcomeUnknown, Transaction, in_parts
 
 if TYPE_CHECKING:
     from taciturn.store.store import Saved, Store
@@ -51,8 +51,6 @@ EVENTS = "events"
 
 REMEMBERED = 24 * 3600 * 1000
 """Milliseconds after its wait for which the id of an event is known."""
-
-_AT_ONCE = 1_000  # events in a statement
 
 
 class UnknownEvent(InvalidInput):
@@ -214,8 +212,7 @@ class EventLog:
 
     def _insert(self, now: Transaction, fresh: Sequence[tuple[int, Opening]], due: int) -> None:
         store, lineage = self._store, self.lineage
-        for start in range(0, len(fresh), _AT_ONCE):
-            part = fresh[start : start + _AT_ONCE]
+        for part in in_parts(fresh):
             now.execute(
                 "INSERT INTO stream_events (lineage, number, id, body, due, content) VALUES "
                 + ", ".join(["(?, ?, ?, ?, ?, ?)"] * len(part)),
@@ -249,8 +246,7 @@ class EventLog:
                 known[each.id] = found._replace(closed=each.closed)
                 labels.append((found.number, each))
                 outcomes.append(found.number)
-        for start in range(0, len(labels), _AT_ONCE):
-            part = labels[start : start + _AT_ONCE]
+        for part in in_parts(labels):
             now.execute(
                 "UPDATE stream_events SET closed = v.column2, label = v.column3 FROM (VALUES "
                 + ", ".join(["(?, ?, ?)"] * len(part))
@@ -267,8 +263,8 @@ class EventLog:
             )
         return outcomes
 
-    def waits(self) -> bool:
-        """Whether the next event of the stream is due."""
+    def waits(self, by: int | None = None) -> bool:
+        """Whether the next event of the stream is due now, and was due by a time."""
         with self._database.transaction(write=False) as now:
             found = now.rows(
                 "SELECT due FROM stream_events WHERE lineage = ? AND number = "
@@ -276,16 +272,19 @@ class EventLog:
                 self.lineage,
                 self.lineage,
             )
-            return bool(found) and int(found[0][0]) <= self._time(now)
+            return bool(found) and int(found[0][0]) <= self._until(now, by)
 
-    def seal(self, most: int = 2**16) -> list[Event]:
-        """The next events of the stream whose wait has passed, in order; from now on they take no label."""
+    def seal(self, most: int = 2**16, by: int | None = None) -> list[Event]:
+        """The next events of the stream whose wait has passed, in order; from now on they take no label.
+
+        `by` is a time, in milliseconds since the epoch: events whose wait ends later are left for the next time.
+        """
         with self._database.transaction() as now:
             _, sealed, _ = self._locked(now)
             learnt, ended = self._stream(now)
             if ended:
                 return []
-            time = self._time(now)
+            time = self._until(now, by)
             rows = now.rows(
                 "SELECT number, due, content, label FROM stream_events WHERE lineage = ? AND number > ? "
                 "ORDER BY number LIMIT ?",
@@ -302,6 +301,11 @@ class EventLog:
             Event(int(number), self._read(content, int(number), "event"), self._read(label, int(number), "label"))
             for number, _, content, label in rows[:due]
         ]
+
+    def time(self) -> int:
+        """The present time by the database's clock, in milliseconds since the epoch."""
+        with self._database.transaction(write=False) as now:
+            return self._time(now)
 
     @property
     def opened(self) -> int:
@@ -329,10 +333,13 @@ class EventLog:
     def _time(self, now: Transaction) -> int:
         return int(self._database.backend.clock(now).timestamp() * 1000.0)
 
+    def _until(self, now: Transaction, by: int | None) -> int:
+        time = self._time(now)
+        return time if by is None else min(time, by)
+
     def _known(self, now: Transaction, ids: Sequence[bytes]) -> dict[bytes, _Known]:
         known = {}
-        for start in range(0, len(ids), _AT_ONCE):
-            part = ids[start : start + _AT_ONCE]
+        for part in in_parts(ids):
             rows = now.rows(
                 "SELECT id, number, body, due, content, closed FROM stream_events WHERE lineage = ? AND id IN "
                 f"({', '.join('?' * len(part))})",

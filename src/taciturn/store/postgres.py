@@ -54,6 +54,7 @@ class Postgres:
     """A PostgreSQL database as a `Backend`."""
 
     inherits_locks = False
+    one_writer = False
 
     def __init__(self, secret_address: str, address: str) -> None:
         try:

@@ -66,6 +66,7 @@ class Sqlite:
     """
 
     inherits_locks = True
+    one_writer = True
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -73,7 +73,7 @@ from taciturn.accounting.ledger import (
 from taciturn.core.state import learnt_before, new_name, read_extra, read_state
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, TaciturnError
 from taciturn.store.book import DatabaseBook, choose_population
-from taciturn.store.database import Database, OutcomeUnknown, Row, Transaction, check_name, unavailable
+from taciturn.store.database import Database, OutcomeUnknown, Row, Transaction, check_name, in_parts, unavailable
 from taciturn.store.encryption import is_encrypted, read_key
 from taciturn.store.events import EVENTS, EventLog, begin_log, erase_events, learn_events, lock_events, take_over_events
 from taciturn.store.witness import Place, accepted
@@ -82,8 +82,6 @@ _FIELDS = (
     "name, lineage, generation, token, t, k, reserved, spent, chain, previous, about, ledger, population, neighbours, "
     "closed, key, state, input"
 )
-
-_AT_ONCE = 1_000  # requests in a statement
 
 _EARLIER = "adopted from"  # in what is public about a stream: costs of the streams before it
 
@@ -536,8 +534,7 @@ class Store:
 
     def _insert_requests(self, now: Transaction, saved: Saved, requests: Sequence[Request]) -> None:
         """Store requests that were learnt, many in a statement; one that was learnt before is a conflict."""
-        for start in range(0, len(requests), _AT_ONCE):
-            part = requests[start : start + _AT_ONCE]
+        for part in in_parts(requests):
             inserted = now.execute(
                 "INSERT INTO requests (lineage, key, body, first, last) VALUES "
                 + ", ".join(["(?, ?, ?, ?, ?)"] * len(part))
@@ -559,8 +556,7 @@ class Store:
             shown = now.rows(
                 "SELECT visible_at FROM releases WHERE lineage = ? ORDER BY first DESC LIMIT 1", saved.lineage
             )
-            for start in range(0, len(keys), _AT_ONCE):
-                part = keys[start : start + _AT_ONCE]
+            for part in in_parts(keys):
                 rows = now.rows(
                     "SELECT key, body, first, last FROM requests WHERE lineage = ? AND key IN "
                     f"({', '.join('?' * len(part))})",

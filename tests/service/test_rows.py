@@ -1,0 +1,146 @@
+"""Rows that are decoded by the types of their columns are those of the definition, to the last bit."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from taciturn.contract.contract import contract_of
+from taciturn.contract.model_file import Model
+from taciturn.errors import InvalidInput
+from taciturn.estimators.stream import Spent
+from taciturn.service.predictor import RowPredictor
+from taciturn.service.rows import JSON, MOST_BYTES, MOST_COLUMNS, PlainRows, encoded, read_rows
+
+COLUMNS = {
+    "age": {"range": [0, 100]},
+    "income": {"range": [1, 1e6], "scale": "log", "missing": 5.0, "indicator": True},
+    "town": {"categories": ["Oslo", "Rome"], "missing": "category"},
+    "size": {"range": [-1, 1], "missing": "bad"},
+    "steps": {"bins": [0, 10, 100]},
+    "words": {"text": {"hash": 8}},
+    "day": {"date": ["2020-01-01", "2030-01-01"], "cycle": ["weekday"]},
+}
+NUMBERS = {"a": {"range": [0, 1]}, "b": {"range": [-5, 5]}}
+ONE = {"a": {"range": [0, 1]}}
+TARGETS = ({"column": "y", "positive": ["yes"]}, {"column": "y", "range": [0, 10]})
+USERS = ({}, {"user": "who", "rows_per_user": 3}, {"user": "who", "rows_per_user": 3, "without_id": "own"})
+LABELS = {"neighbours": "label"}
+CONTRACTS = [
+    contract_of({"privacy": {"epsilon": 1.0} | users, "target": target, "columns": columns})
+    for target in TARGETS
+    for columns in (COLUMNS, NUMBERS, ONE)
+    for users in (*USERS, LABELS)
+]
+NUMBER = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**30), 10**30) | st.sampled_from([0, -0.0])
+ANY = NUMBER | st.sampled_from(["Oslo", "", "7", "yes", "2024-05-31", True, None, [1], {}, "1e400", "é"])
+RARE = st.one_of(NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, ANY)
+
+
+@st.composite
+def bodies(draw, contract, labelled):
+    names = [column.name for column in contract.read]
+    typed = {"age", "size", "a", "b"}
+    values = {name: draw(st.sampled_from([RARE if name in typed else ANY])) for name in names}
+    if labelled:
+        values |= {"y": ANY, "who": ANY} if contract.user else {"y": ANY}
+    rows = draw(st.lists(st.fixed_dictionaries(values), min_size=1, max_size=4))
+    if draw(st.integers(0, 9)) == 0:
+        rows[0].pop(draw(st.sampled_from(sorted(values))))
+    if draw(st.integers(0, 9)) == 0:
+        rows[-1]["more"] = draw(ANY)
+    order = draw(st.permutations(sorted(values)))
+    rows = [dict(sorted(row.items(), key=lambda item: order.index(item[0]) if item[0] in order else 99)) for row in rows]
+    return json.dumps({"rows": rows}).encode()
+
+
+def _all(batches, contract):
+    parts = list(encoded(batches, contract, labelled=True))
+    X, y, bad = (np.concatenate([part[i] for part in parts]) for i in (0, 1, 3))
+    users = None if parts[0][2] is None else np.concatenate([part[2] for part in parts]).tolist()
+    return X.tobytes(), y.tobytes(), users, bad.tolist()
+
+
+@given(st.sampled_from(range(len(CONTRACTS))), st.data())
+def test_rows_to_learn_from_are_those_of_the_definition(number, data):
+    """Also when plain rows, others and those of tables come one after the other."""
+    contract = CONTRACTS[number]
+    plain = PlainRows(contract)
+    sent = [data.draw(bodies(contract, labelled=True)) for _ in range(3)]
+    fast = [read_rows(JSON, body, contract, labelled=True, plain=plain) for body in sent]
+    slow = [read_rows(JSON, body, contract, labelled=True) for body in sent]
+    for batch in fast:
+        event("plain" if batch.plain is not None else "left to the definition")
+    assert _all(fast, contract) == _all(slow, contract)
+    assert [batch.count for batch in fast] == [batch.count for batch in slow]
+
+
+@given(st.sampled_from(range(len(CONTRACTS))), st.data())
+def test_rows_to_predict_are_those_of_the_definition(number, data):
+    contract = CONTRACTS[number]
+    model = Model(contract, np.random.default_rng(1).normal(size=contract.problem.size), 1, 1, Spent(1.0, 1e-6), "", False)
+    body, predictor = data.draw(bodies(contract, labelled=False)), RowPredictor(contract)
+    rows = predictor.read(body)
+    event("plain" if rows is not None else "left to the definition")
+    made = None if rows is None else predictor.scores(model, rows)
+    if made is None:
+        return
+    batch = read_rows(JSON, body, contract, labelled=False)
+    [(X, _, _, bad)] = encoded([batch], contract, labelled=False)
+    assert not bad.any()
+    assert np.array_equal(made, model.scores(X))
+    assert [predictor.as_record(row) for row in rows] == batch.records
+
+
+def test_numbers_are_plain():
+    """A planted fault of the tests above: if nothing were plain, they would compare nothing."""
+    for contract in CONTRACTS:
+        row = {column.name: 1 for column in contract.read} | {"y": 1, "who": 7}
+        row = {name: value for name, value in row.items() if contract.user is not None or name != "who"}
+        assert PlainRows(contract).read(json.dumps({"rows": [row]}).encode()) is not None
+        row = {column.name: 0.5 for column in contract.read}
+        assert RowPredictor(contract).read(json.dumps({"rows": [row]}).encode()) is not None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"rows": [{"a": true, "b": 1, "y": 1}]}',
+        b'{"rows": [{"a": "1", "b": 1, "y": 1}]}',
+        b'{"rows": [{"a": null, "b": 1, "y": 1}]}',
+        b'{"rows": [{"a": NaN, "b": 1, "y": 1}]}',
+        b'{"rows": [{"a": 1e999, "b": 1, "y": 1}]}',
+        b'{"rows": [{"a": 1, "y": 1}]}',
+        b'{"rows": [{"a": 1, "b": 1, "y": 1, "c": 1}]}',
+        b'{"rows": [{"a": 1, "b": 1, "y": 1}], "more": 1}',
+        b'{"rows": [7]}',
+        b'{"rows": []}',
+        b'{"rows": [{"a": 1, "b": 1, "y": "\xff"}]}',
+        b'{"rows": [{"a": 1, "b": 1, "y": "\\ud800"}]}',
+        b"",
+        b'{"rows": [{"a": 1, "b": 1, "y": 1}' + b" " * MOST_BYTES + b"]}",
+    ],
+)
+def test_what_is_not_plain_is_left_to_the_definition(body):
+    contract = contract_of({"privacy": {"epsilon": 1.0}, "target": TARGETS[1], "columns": NUMBERS})
+    assert PlainRows(contract).read(body) is None
+    assert RowPredictor(contract).read(body.replace(b', "y": 1', b"")) is None
+
+
+def test_many_columns_and_columns_that_are_read_twice_are_left_to_it():
+    columns = {f"x{i}": {"range": [0, 1]} for i in range(MOST_COLUMNS + 1)}
+    many = contract_of({"privacy": {"epsilon": 1.0}, "target": TARGETS[1], "columns": columns})
+    body = json.dumps({"rows": [dict.fromkeys(columns, 0.5) | {"y": 1}]}).encode()
+    assert PlainRows(many).read(body) is None
+    assert RowPredictor(many).read(body) is None
+    assert read_rows(JSON, body, many, labelled=True, plain=PlainRows(many)).count == 1
+
+
+def test_the_number_of_plain_rows_is_limited():
+    contract = CONTRACTS[4]
+    body = json.dumps({"rows": [{"a": 1, "b": 1, "y": "yes", "who": 1}] * 3}).encode()
+    with pytest.raises(InvalidInput, match="may have 2 rows"):
+        read_rows(JSON, body, CONTRACTS[5], labelled=True, most=2, plain=PlainRows(CONTRACTS[5]))
+    assert contract.user is None
