@@ -73,13 +73,13 @@ class Ranker:
             self._view = view
         return view, self._model
 
-    def rank(self, request: messages.Rank) -> Decided:
-        """Rank the actions of a request."""
+    def rank(self, request: messages.Rank, finite: bool = True) -> Decided:
+        """Rank the actions of a request; `finite` says that no number of a context is NaN or infinite."""
         given = request.context_features
         context = given if isinstance(given, dict) else _merged(given)
         names, records = self._candidates(request, context)
         X = np.zeros((len(records), self.contract.dimension))
-        bad = [not self._encode(record, x) for record, x in zip(records, X, strict=True)]
+        bad = [not self._encode(record, x, finite) for record, x in zip(records, X, strict=True)]
         view, model = self.model()
         if self.bandit.actions is not None and len(names) < len(self._all):
             model = among(model, np.array([self._places[name] for name in names]))
@@ -116,9 +116,9 @@ class Ranker:
             raise InvalidInput(f"2 to {MOST:,} actions are ranked, each once, besides those that are excluded.")
         return names, records
 
-    def _encode(self, record: dict[str, Any], x: Array) -> bool:
-        """Write the scaled features of a record to `x`; False if it is bad. JSON has no number that is not finite."""
-        if not self.host.predictor.encode(record, x):
+    def _encode(self, record: dict[str, Any], x: Array, finite: bool) -> bool:
+        """Write the scaled features of a record to `x`; False if it is bad."""
+        if not (finite and self.host.predictor.encode(record, x)):
             x[:] = 0.0  # what the fast path has written
             for X, _, _, bad in encoded([RowBatch([record], (), 1)], self.contract, labelled=False):
                 if bad[0]:
