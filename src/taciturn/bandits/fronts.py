@@ -37,9 +37,10 @@ from taciturn.core.loop import fast_clip
 from taciturn.core.private import Private
 from taciturn.core.schedule import Schedule, every, geometric
 from taciturn.core.state import read_extra
-from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, finite, integer
+from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, finite, integer
 from taciturn.estimators.keywords import Keywords
 from taciturn.estimators.stream import Spent, Stream
+from taciturn.learners.ftrl import FTRL
 from taciturn.learners.linear_bandit import LinearBandit
 from taciturn.plan import Plan
 from taciturn.problem.losses import Logistic
@@ -226,7 +227,10 @@ class PrivateBandit(Keywords):
     """A private contextual bandit: a private learner of rewards, and a rule by which arms are chosen from its releases.
 
     `PrivateLinUCB`, `PrivateThompson` and `PrivateLogisticBandit` are made by their settings; this class takes any
-    `Private` of a `LinearBandit`, or of FTRL for logistic loss, and any `Choice`.
+    `Private` of a `LinearBandit`, or of FTRL for logistic loss, whose labels are the signs of rewards, and any `Choice`.
+    A bad row must have no influence (`on_bad="zero"`), as a decision without a reward is one.
+
+    A bandit is not copied or pickled, and does not learn in a forked process: two that go on would take the same rounds.
 
     Parameters
     ----------
@@ -258,6 +262,8 @@ class PrivateBandit(Keywords):
     (2, 2)
     """
 
+    _middle = 0.0  # of two rewards, for a learner of signs
+
     def __init__(
         self,
         private: Private,
@@ -269,6 +275,7 @@ class PrivateBandit(Keywords):
         ledger: LedgerLike | None = None,
     ) -> None:
         learner = private.learner
+        _must_learn_decisions(private)
         self.arms = integer("arms", arms)
         self.per_arm = isinstance(learner, LinearBandit) and learner.arms > 1
         if self.per_arm and learner.arms != self.arms:  # type: ignore[attr-defined]
@@ -340,6 +347,8 @@ class PrivateBandit(Keywords):
         V = self._clipped(X.reshape(-1, problem.dimension)).reshape(*X.shape[:-1], problem.width)
         V = V[:, None] if self.per_arm else V
         ids = self._ids(users, len(X)) if learn else None
+        if learn:
+            self._stream.must_learn()  # before the lock, which a thread of the parent may hold in a forked process
         with self._lock:
             begins = self._waiting.last + 1
             if learn:
@@ -524,8 +533,38 @@ class PrivateBandit(Keywords):
         waiting.entered(stream.t)
 
     def _labels(self, rewards: Array, arms: Integers) -> Array:
-        learner: Any = self.private.learner
-        return np.asarray(learner.labels(rewards, arms))
+        """What the learner has of rewards: signs if it is not linear; NaN without one."""
+        learner = self.private.learner
+        if isinstance(learner, LinearBandit):
+            return learner.labels(rewards, arms)
+        return np.where(np.isnan(rewards), math.nan, np.where(rewards > self._middle, 1.0, -1.0))
+
+    def __getstate__(self) -> Any:
+        """Reject copies and pickles."""
+        raise StateConflict(
+            "a bandit is not copied: two would take the same rounds, and decisions that wait are secret. Share the one "
+            "that there is; or dump() it, and load it elsewhere."
+        )
+
+
+def _must_learn_decisions(private: Private) -> None:
+    """Reject what is no learner of rewards, or of which the guarantee of a bandit would not hold."""
+    problem = private.problem
+    if problem.neighbours not in ("replace", "zero-out"):
+        raise Unprovable(
+            f"a bandit is proven for 'replace' and 'zero-out', and its problem says {problem.neighbours!r}: which arm is "
+            "played depends on a visitor's contexts, and rounds are decisions. Use neighbours='replace'."
+        )
+    logistic = isinstance(private.learner, FTRL) and type(problem.loss) is Logistic
+    if not (logistic or isinstance(private.learner, LinearBandit)):
+        raise InvalidInput(
+            "a bandit learns rewards by a LinearBandit, or by FTRL for logistic loss. Make it by taciturn.linear_bandit, "
+            "or use PrivateLogisticBandit."
+        )
+    if problem.on_bad != "zero":
+        raise InvalidInput(
+            'a decision without a reward is a bad row, which must take its round without influence. State on_bad="zero".'
+        )
 
 
 def _numbers(values: Any, what: str) -> Array:
@@ -712,7 +751,7 @@ class PrivateLogisticBandit(PrivateBandit):
         ledger: LedgerLike | None = None,
         seed: int | None = None,
     ) -> None:
-        self.middle = (finite("low", low) + finite("high", high)) / 2.0
+        self._middle = (finite("low", low) + finite("high", high)) / 2.0
         problem = Problem(
             Logistic(), L2Ball(radius), dimension, feature_bound, None, intercept, neighbours=neighbours, on_bad="zero"
         )
@@ -727,10 +766,6 @@ class PrivateLogisticBandit(PrivateBandit):
             unit=_unit(rows_per_user, rows_per_release, apart, period, without_id),
         )
         super().__init__(private, EpsilonGreedy(explore), arms, wait=wait, default_reward=default_reward, ledger=ledger)
-
-    def _labels(self, rewards: Array, arms: Integers) -> Array:
-        """Signs; NaN without a reward."""
-        return np.where(np.isnan(rewards), math.nan, np.where(rewards > self.middle, 1.0, -1.0))
 
 
 def _usual(forget: int | None) -> Schedule:
