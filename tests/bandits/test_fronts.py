@@ -147,6 +147,32 @@ def test_a_decision_has_one_reward():
         bandit.learn_batch([1.0], [0.5])
 
 
+@pytest.mark.privacy
+@pytest.mark.parametrize(
+    ("changed", "error"),
+    [((0, 1.0), "too late"), ((2, 0.5), "one reward"), ((3, -1.0), "one reward"), ((6, np.inf), "finite")],
+    ids=["late", "twice", "twice in the call", "not finite"],
+)
+def test_a_reward_that_is_rejected_does_not_reject_those_of_others(changed, error):
+    """Two visits that differ in it, given in one call whose error is passed over, differ in one row."""
+    rewards = {3: -1.0, 4: 1.0, 5: -1.0}
+    made = []
+    for more in ((), (changed,)):
+        bandit = FRONTS["ucb"](seed=1, wait=6)
+        decisions = [bandit.choose(x) for x in contexts(8, per_arm=False)]
+        bandit.learn(decisions[2], 0.5)
+        given = [*rewards.items(), *more]
+        with (
+            pytest.raises((InvalidInput, StateConflict), match=f"{error}.*are stored")
+            if more
+            else contextlib.nullcontext()
+        ):
+            bandit.learn_batch([decisions[number] for number, _ in given], [value for _, value in given])
+        bandit.flush()
+        made.append(bandit.model.theta)
+    assert np.array_equal(*made)
+
+
 @pytest.mark.parametrize("name", FRONTS)
 @pytest.mark.parametrize("seed", [1, None])
 def test_it_resumes_with_decisions_that_wait(tmp_path, name, seed):

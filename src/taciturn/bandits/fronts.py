@@ -227,10 +227,11 @@ class PrivateBandit(Keywords):
     """A private contextual bandit: a private learner of rewards, and a rule by which arms are chosen from its releases.
 
     `PrivateLinUCB`, `PrivateThompson` and `PrivateLogisticBandit` are made by their settings; this class takes any
-    `Private` of a `LinearBandit`, or of FTRL for logistic loss, whose labels are the signs of rewards, and any `Choice`.
-    A bad row must have no influence (`on_bad="zero"`), as a decision without a reward is one.
+    `Private` of a `LinearBandit`, or of FTRL for logistic loss, which learns the signs of rewards, and any `Choice`. A
+    bad row must have no influence (`on_bad="zero"`), as a decision without a reward is one.
 
-    A bandit is not copied or pickled, and does not learn in a forked process: two that go on would take the same rounds.
+    A bandit is not copied or pickled, and makes no decisions in a forked process that have rounds: two that go on would
+    take the same ones.
 
     Parameters
     ----------
@@ -371,29 +372,43 @@ class PrivateBandit(Keywords):
         self.learn_batch(np.array([rounds]), [reward])
 
     def learn_batch(self, decisions: Decisions | Sequence[Decision] | Any, rewards: Any) -> None:
-        """Give the rewards of several decisions, or of their rounds, in any order."""
+        """Give the rewards of several decisions, or of their rounds, in any order.
+
+        A reward that comes too late or twice, or is not finite, is an error after the others of the call are stored:
+        which rewards of other visitors are learnt must not depend on it, also if a program goes on after the error.
+        """
         rounds = np.asarray(_rounds_of(decisions))
         values = _numbers(rewards, "rewards")
         if rounds.size and rounds.dtype.kind not in "iu":
             raise InvalidInput(f"expected decisions, or their rounds as integers, got {rounds.dtype}. {_RETURNED}")
         if rounds.ndim != 1 or rounds.shape != values.shape:
             raise InvalidInput(f"expected a reward for each decision, got {values.shape} for {rounds.shape}.")
-        if not np.isfinite(values).all():
-            raise InvalidInput("a reward is a finite number. Leave a decision out that has none.")
+        rounds = rounds.astype(np.int64)
         with self._lock:
             if rounds.size and rounds.min() == 0:
                 raise InvalidInput("a reward came for a decision of learn=False, which has no round. Leave it out.")
             if rounds.size and (rounds.min() < 0 or rounds.max() > self._waiting.last):
                 raise InvalidInput(f"a reward came for a decision that was not made here. {_RETURNED}")
-            if rounds.size and rounds.min() <= self._closed:
-                raise StateConflict(
-                    f"a reward came too late: with wait={self.wait}, it must come before the "
-                    f"{'next' if self.wait == 1 else f'{self.wait:,}th further'} decision. State a longer wait=, or "
-                    "leave the reward out."
-                )
-            if self._waiting.has_reward(rounds).any() or len(np.unique(rounds)) < len(rounds):
-                raise StateConflict("a decision has one reward, and one of these has come before. Leave it out.")
-            self._waiting.reward(rounds, values)
+            finite, late = np.isfinite(values), rounds <= self._closed
+            again = np.zeros(len(rounds), dtype=bool)
+            if len(rounds) > 1:
+                again[:] = True
+                again[np.unique(rounds, return_index=True)[1]] = False
+            again[~late] |= self._waiting.has_reward(rounds[~late])
+            wrong = late | again | ~finite
+            if not wrong.any():
+                return self._waiting.reward(rounds, values)
+            self._waiting.reward(rounds[~wrong], values[~wrong])
+        stored = "" if wrong.all() else " The others of this call are stored."
+        if not finite.all():
+            raise InvalidInput(f"a reward is a finite number. Leave a decision out that has none.{stored}")
+        if late.any():
+            raise StateConflict(
+                f"a reward came too late: with wait={self.wait}, it must come before the "
+                f"{'next' if self.wait == 1 else f'{self.wait:,}th further'} decision. State a longer wait=, or leave "
+                f"the reward out.{stored}"
+            )
+        raise StateConflict(f"a decision has one reward, and one of these has come before. Leave it out.{stored}")
 
     def flush(self, now: datetime | None = None) -> None:
         """Enter the rows of all decisions so far, without waiting for more rewards; call it at public times only."""
@@ -552,18 +567,19 @@ def _must_learn_decisions(private: Private) -> None:
     problem = private.problem
     if problem.neighbours not in ("replace", "zero-out"):
         raise Unprovable(
-            f"a bandit is proven for 'replace' and 'zero-out', and its problem says {problem.neighbours!r}: which arm is "
-            "played depends on a visitor's contexts, and rounds are decisions. Use neighbours='replace'."
+            f"a bandit is proven for 'replace' and 'zero-out', and its problem says {problem.neighbours!r}: which arm "
+            "is played depends on a visitor's contexts, and rounds are decisions. Use neighbours='replace'."
         )
     logistic = isinstance(private.learner, FTRL) and type(problem.loss) is Logistic
     if not (logistic or isinstance(private.learner, LinearBandit)):
         raise InvalidInput(
-            "a bandit learns rewards by a LinearBandit, or by FTRL for logistic loss. Make it by taciturn.linear_bandit, "
-            "or use PrivateLogisticBandit."
+            "a bandit learns rewards by a LinearBandit, or by FTRL for logistic loss. Make it by "
+            "taciturn.linear_bandit, or use PrivateLogisticBandit."
         )
     if problem.on_bad != "zero":
         raise InvalidInput(
-            'a decision without a reward is a bad row, which must take its round without influence. State on_bad="zero".'
+            "a decision without a reward is a bad row, which must take its round without influence. State "
+            'on_bad="zero".'
         )
 
 
