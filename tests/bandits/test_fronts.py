@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import os
+import pickle
 
 import numpy as np
 import pytest
 
 from interrupting import At, every_step
-from taciturn import BudgetExhausted, InvalidInput, Ledger, Privacy, StateConflict, geometric, linear_bandit
+from taciturn import (
+    BudgetExhausted,
+    InvalidInput,
+    L2Ball,
+    Ledger,
+    Privacy,
+    Problem,
+    Squared,
+    StateConflict,
+    Unprovable,
+    geometric,
+    linear_bandit,
+    pqftl,
+)
 from taciturn.bandits import Decision, PrivateLinUCB, PrivateLogisticBandit, PrivateThompson, fronts
-from taciturn.bandits.fronts import Waiting
+from taciturn.bandits.choices import UCB, EpsilonGreedy
+from taciturn.bandits.fronts import PrivateBandit, Waiting
 
 OFTEN = geometric(1.1)
 FRONTS = {
@@ -130,6 +147,32 @@ def test_a_decision_has_one_reward():
         bandit.learn_batch([1.0], [0.5])
 
 
+@pytest.mark.privacy
+@pytest.mark.parametrize(
+    ("changed", "error"),
+    [((0, 1.0), "too late"), ((2, 0.5), "one reward"), ((3, -1.0), "one reward"), ((6, np.inf), "finite")],
+    ids=["late", "twice", "twice in the call", "not finite"],
+)
+def test_a_reward_that_is_rejected_does_not_reject_those_of_others(changed, error):
+    """Two visits that differ in it, given in one call whose error is passed over, differ in one row."""
+    rewards = {3: -1.0, 4: 1.0, 5: -1.0}
+    made = []
+    for more in ((), (changed,)):
+        bandit = FRONTS["ucb"](seed=1, wait=6)
+        decisions = [bandit.choose(x) for x in contexts(8, per_arm=False)]
+        bandit.learn(decisions[2], 0.5)
+        given = [*rewards.items(), *more]
+        with (
+            pytest.raises((InvalidInput, StateConflict), match=f"{error}.*are stored")
+            if more
+            else contextlib.nullcontext()
+        ):
+            bandit.learn_batch([decisions[number] for number, _ in given], [value for _, value in given])
+        bandit.flush()
+        made.append(bandit.model.theta)
+    assert np.array_equal(*made)
+
+
 @pytest.mark.parametrize("name", FRONTS)
 @pytest.mark.parametrize("seed", [1, None])
 def test_it_resumes_with_decisions_that_wait(tmp_path, name, seed):
@@ -219,6 +262,63 @@ def test_bad_contexts_are_rejected_before_anything_changes(name):
     assert "Oslo" not in str(caught.value)
     assert bandit.decisions == 0
     assert len(bandit.choose_batch(np.zeros((0, *x.shape)))) == 0
+
+
+@pytest.mark.privacy
+def test_learners_whose_guarantee_would_not_hold_are_rejected():
+    """Features that are not protected, rounds that are no decisions, and rows that stop the stream."""
+    with pytest.raises(Unprovable, match="'label'"):
+        PrivateLogisticBandit(3, 2, 1.0, horizon=100, neighbours="label")
+    with pytest.raises(Unprovable, match="'add-remove'"):
+        PrivateLogisticBandit(3, 2, 1.0, horizon=100, neighbours="add-remove", curvature=0.0)
+    with pytest.raises(InvalidInput, match="without influence"):
+        PrivateBandit(linear_bandit(2, Privacy(1.0, 1e-6), 100, on_bad="raise"), UCB(), arms=3)
+    problem = Problem(Squared(), L2Ball(1.0), 2, label_bound=1.0, on_bad="zero")
+    with pytest.raises(InvalidInput, match="LinearBandit"):
+        PrivateBandit(pqftl(problem, Privacy(1.0, 1e-6), 100), UCB(), arms=3)
+
+
+def test_any_private_ftrl_for_logistic_loss_is_a_bandit():
+    """The one that PrivateLogisticBandit makes, with rewards of either sign."""
+    one = FRONTS["logistic"](seed=1, low=-1.0)
+    other = PrivateBandit(one.private, EpsilonGreedy(0.0), arms=3)
+    for x in contexts(30, per_arm=False):
+        for bandit in (one, other):
+            decision = bandit.choose(x)
+            bandit.learn(decision, reward(decision))
+    assert one.k == other.k > 10
+    assert np.array_equal(one.model.theta, other.model.theta)
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_it_is_not_copied(copied):
+    """Two would take the same rounds, and a reward of one would enter the other's row."""
+    bandit = FRONTS["ucb"](seed=1)
+    bandit.choose(contexts(1, per_arm=False)[0])
+    with pytest.raises(StateConflict, match="not copied"):
+        copied(bandit)
+
+
+@pytest.mark.privacy
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_process_chooses_and_does_not_learn():
+    """Also if no row enters yet: its decisions would have the rounds of others."""
+    bandit = FRONTS["ucb"](wait=10)
+    x = contexts(1, per_arm=False)[0]
+    bandit.choose(x)
+
+    child = os.fork()
+    if child == 0:
+        try:
+            assert bandit.choose(x, learn=False).round == 0
+            with pytest.raises(StateConflict, match="forked"):
+                bandit.choose(x)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert bandit.choose(x).round == 2
 
 
 def test_unknown_settings_are_named():

@@ -224,7 +224,7 @@ def test_a_log_shows_no_row():
 def test_propensities_near_zero_are_warned_of():
     """Below 1/n and .01, with weights above 1, and not clipped."""
     log = LoggedDecisions([0, 1, 1, 1], [1.0, 0.0, 1.0, 0.0], [0.001, 0.9, 0.9, 0.9], arms=2)
-    with pytest.warns(UserWarning, match=r"^1 of the propensities are near 0, below 0\.01"):
+    with pytest.warns(UserWarning, match=r"^NOT PRIVATE: 1 of the propensities are near 0, below 0\.01"):
         estimate = ips(log, [[0.5, 0.5]] * 4)
     assert any("near 0" in note for note in estimate.notes)
     clipped = ips(log, [[0.5, 0.5]] * 4, clip=5.0)
@@ -431,7 +431,7 @@ def test_the_random_log_tells_what_the_page_says_of_bts(data_file):
     assert round(estimates[0].effective_sample_size) == 2639
     for estimate in (estimates[0], estimates[1], estimates[3]):
         assert estimate.low < bts.rewards.mean() < estimate.high
-    with pytest.warns(UserWarning, match=r"^4 of the propensities are near 0, below 0\.0001:"):
+    with pytest.warns(UserWarning, match=r"^NOT PRIVATE: 4 of the propensities are near 0, below 0\.0001:"):
         back = ips(bts_log, np.full(10_000, 1 / 80))
     assert (round(back.value, 5), round(back.standard_error, 5)) == (0.00236, 0.00087)
     assert round(back.effective_sample_size) == 340

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from event_sites import WAIT, Events, later, learnt_at_once, models, without_label
+from event_sites import WAIT, Events, deciding, later, learnt_at_once, models, without_label
 from served import NAME, Client, declared, some_rows
 from taciturn.contract.contract import contract_of
 from taciturn.core.private import Private
@@ -257,9 +257,32 @@ def test_nothing_of_an_event_is_in_clear(event_site, tmp_path, monkeypatch):
         assert now.rows(stored) == [(1,)]
     here.client.post(f"/v1/streams/{NAME}/close")
     with here.service.store.database.transaction(write=False) as now:
-        assert now.rows(stored) == [(0,)]
+        assert now.rows("SELECT count(*) FROM stream_events") == [(0,)], "their hashes are erased, too"
     assert here.client.label("last", "yes").status_code == 409
     assert here.client.open({"age": 1}).status_code == 409
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("contract", [later(), deciding()], ids=["labels", "rewards"])
+def test_a_stolen_store_without_its_key_does_not_tell_equal_rows_or_labels(event_site, monkeypatch, contract):
+    """Neither by hashes nor by lengths; which events are closed shows."""
+    monkeypatch.setenv("TACITURN_KEY", "ab" * 32)
+    here = event_site(contract)
+    labels = ["yes", "no", "yes", True, 0.25, "no", None]
+    for number, label in enumerate(labels):
+        context = {"age": 31 + 1.5 * (number > 4), "income": 5}
+        if "bandit" in contract:
+            event = here.client.post(f"/v1/streams/{NAME}/rank", json={"contextFeatures": context}).json()["eventId"]
+        else:
+            event = here.client.open(context).json()["event"]
+        assert here.client.label(event, label).status_code == 200
+        assert here.client.label(event, label).status_code == 200, "a repeated label is recognised"
+    with here.service.store.database.transaction(write=False) as now:
+        found = now.rows("SELECT body, closed, length(content), length(label) FROM stream_events")
+    bodies, closed, rows, lengths = zip(*found, strict=True)
+    assert len(set(bodies)) == len(set(closed)) == len(labels)
+    assert len(set(rows)) == len(set(lengths)) == 1
+    assert here.wait() == len(labels)
 
 
 def test_metrics_have_opened_events_for_all_and_the_rest_for_operators(event_site):

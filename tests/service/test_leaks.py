@@ -12,6 +12,7 @@ import re
 import httpx
 import pytest
 
+from event_sites import deciding
 from served import NAME, Client, declared, set_clock, some_rows
 from taciturn.accounting import unit
 from taciturn.contract.contract import contract_of
@@ -42,7 +43,7 @@ def masked(answer):
     headers = {name: value for name, value in answer.headers.items() if name not in left_out}
     text = answer.text
     if noisy:
-        text = re.sub(r'("(?:model|point)":\s*)\[[^]]*\]', r"\1[]", text)
+        text = re.sub(r'("(?:model|point|matrix)":\s*)\[[^]]*\]', r"\1[]", text)
         text = re.sub(r'("weights": )\{[^}]*\}', r"\1{}", text)
         text = re.sub(r'("weight": )[-0-9.e]+', r"\1", text)
         text = re.sub(r'("predictions":)\[[^]]*\]', r"\1[]", text)
@@ -168,6 +169,75 @@ def test_one_label_that_comes_at_another_time_or_not_changes_nothing_but_noisy_n
     two = events_transcript(tmp_path / "two", rows, changed, monkeypatch)
     assert one == two
     assert sum(each == ("tick", [NAME]) for each in one) == 6
+
+
+def decisions_transcript(folder, visits, rewards, monkeypatch, users=False):
+    """The same while actions are chosen: what readers are told, and everyone but visitor 20 of their own decisions.
+
+    Which actions those are is random, and follows from noisy models: it is left out.
+    """
+    folder.mkdir()
+    now = [datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)]
+    monkeypatch.setattr(unit, "utc_now", lambda: now[0])
+    service = Service(Store(folder / "streams.db"), seed=7)
+    bounds = {"user": "who", "rows_per_user": 4} if users else {}
+    service.create(NAME, contract_of(deciding(wait=5, **({"privacy": bounds} if users else {}))))
+    secret = service.tokens.create(["learn", "predict"])[1]
+    reader = service.tokens.create(["read", "predict"])[1]
+    told, models = [], []
+    with set_clock(service) as next_tick, running(service) as address:
+        sender, client = Client(address, secret), Client(address, reader)
+        json_body = {"content-type": "application/json"}
+        for tick in range(len(visits) // 10 + 8):
+            for number in range(10 * tick, min(10 * tick + 10, len(visits))):
+                body = f'{{"eventId": "e{number}", {visits[number]}}}'
+                answer = sender.post(f"/v1/streams/{NAME}/rank", content=body.encode(), headers=json_body)
+                made = answer.json()
+                if number != 20:
+                    told.append(("rank", answer.status_code, len(made["ranking"]), made["round"], made["release"]))
+            for number, (at, value) in rewards.items():
+                if at == tick:
+                    path = f"/v1/streams/{NAME}/events/e{number}/reward"
+                    answer = sender.http.put(next(sender.addresses) + path, json={"value": value})
+                    if number != 20:
+                        told.append(("reward", masked(answer)))
+            now[0] += datetime.timedelta(seconds=1)
+            service.event_writer(NAME).learn_due()
+            told.append(("tick", next_tick()))
+            for path in (f"/{NAME}", f"/{NAME}/models/latest", f"/{NAME}/models"):
+                told.append((path, masked(client.get(f"/v1/streams{path}"))))
+            told.append(("metrics", masked(client.get("/metrics"))))
+            told.append(("predict", masked(client.predict(some_rows(2)))))
+        models.append(client.get(f"/v1/streams/{NAME}/models/latest").text)
+    return told, models
+
+
+VISIT = '"contextFeatures": {"age": %d, "income": %d, "town": "Rome", "who": "user %d"}'
+OTHER_VISITS = {
+    "another context": (VISIT % (99, 3, 2), (3, 1.0)),
+    "a bad context": ('"contextFeatures": {"age": "old", "income": [1]}', (3, 1.0)),
+    "no context": ('"contextFeatures": []', (3, 1.0)),
+    "a number out of range": ('"contextFeatures": {"age": 1e999, "income": NaN}', (3, 1.0)),
+    "excluded actions": (VISIT % (20, 20, 2) + ', "excludedActions": ["weather"]', (3, 1.0)),
+    "a deferred activation": (VISIT % (20, 20, 2) + ', "deferActivation": true', None),
+    "another reward": (VISIT % (20, 20, 2), (2, 0.0)),
+    "a reward too late": (VISIT % (20, 20, 2), (7, 1.0)),
+    "no reward": (VISIT % (20, 20, 2), None),
+}
+
+
+@pytest.mark.parametrize(("name", "users"), [*((name, False) for name in OTHER_VISITS), ("a bad context", True)])
+def test_one_visit_replaced_changes_nothing_but_noisy_numbers_for_others(tmp_path, monkeypatch, name, users):
+    visits = [VISIT % (number, number, number % 18) for number in range(60)]
+    rewards = {number: (number // 10 + number % 5, 1.0) for number in range(60) if number % 7}
+    visit, reward = OTHER_VISITS[name]
+    replaced = [*visits[:20], visit, *visits[21:]]
+    changed = {number: at for number, at in rewards.items() if number != 20} | ({} if reward is None else {20: reward})
+    one, models = decisions_transcript(tmp_path / "one", visits, rewards, monkeypatch, users)
+    two, others = decisions_transcript(tmp_path / "two", replaced, changed, monkeypatch, users)
+    assert one == two
+    assert sum(each == ("tick", [NAME]) for each in one) == 6
+    assert models != others, "otherwise nothing was compared"
 
 
 def test_noisy_numbers_differ(tmp_path):

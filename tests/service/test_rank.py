@@ -1,5 +1,6 @@
 """Decisions over HTTP: an action is chosen by visible models, and its reward is learnt at the round of the decision."""
 
+import json
 import random
 
 import numpy as np
@@ -130,6 +131,30 @@ def test_a_missing_value_may_be_written_as_nan(event_site):
     wrong = here.client.post(path, json={"eventId": "../a"})
     assert wrong.json()["error"].endswith("at $.eventId. Correct it.")
     assert here.wait() == 1
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("policy", ["ucb", "thompson", "epsilon-greedy"])
+@pytest.mark.parametrize("text", ["NaN", "1e999", "-1e999", "9" * 400, "Infinity"])
+def test_numbers_of_a_context_are_read_as_those_of_rows(event_site, policy, text):
+    """Whatever a number is, the decision has its round; one that is NaN is learnt as one that is not there."""
+    contract = deciding(policy=policy)
+    here, expected = event_site(contract, seed=7), []
+    body = b'{"contextFeatures": {"age": %s, "income": %d, "town": "Rome"}, "eventId": "e%d"}'
+    for number in range(20):
+        content = body % (text.encode(), number, number)
+        headers = {"content-type": "application/json"}
+        answer = here.client.post(f"/v1/streams/{NAME}/rank", content=content, headers=headers)
+        assert answer.status_code == 200, answer.text
+        made = answer.json()
+        assert made["ranking"][0]["probability"] is not None
+        here.client.reward(f"e{number}", 1.0)
+        context = {"income": number, "town": "Rome"} | ({} if text == "NaN" else {"age": json.loads(text)})
+        expected.append((context, ACTIONS.index(made["rewardActionId"]), 1.0))
+        if number == 9:
+            here.wait()
+    assert here.wait() == 10
+    assert models(here.service) == decided_at_once(contract, expected)
 
 
 def test_a_stream_of_decisions_predicts_nothing_else(event_site):

@@ -37,9 +37,10 @@ from taciturn.core.loop import fast_clip
 from taciturn.core.private import Private
 from taciturn.core.schedule import Schedule, every, geometric
 from taciturn.core.state import read_extra
-from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, finite, integer
+from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, finite, integer
 from taciturn.estimators.keywords import Keywords
 from taciturn.estimators.stream import Spent, Stream
+from taciturn.learners.ftrl import FTRL
 from taciturn.learners.linear_bandit import LinearBandit
 from taciturn.plan import Plan
 from taciturn.problem.losses import Logistic
@@ -226,7 +227,11 @@ class PrivateBandit(Keywords):
     """A private contextual bandit: a private learner of rewards, and a rule by which arms are chosen from its releases.
 
     `PrivateLinUCB`, `PrivateThompson` and `PrivateLogisticBandit` are made by their settings; this class takes any
-    `Private` of a `LinearBandit`, or of FTRL for logistic loss, and any `Choice`.
+    `Private` of a `LinearBandit`, or of FTRL for logistic loss, which learns the signs of rewards, and any `Choice`. A
+    bad row must have no influence (`on_bad="zero"`), as a decision without a reward is one.
+
+    A bandit is not copied or pickled, and makes no decisions in a forked process that have rounds: two that go on would
+    take the same ones.
 
     Parameters
     ----------
@@ -258,6 +263,8 @@ class PrivateBandit(Keywords):
     (2, 2)
     """
 
+    _middle = 0.0  # of two rewards, for a learner of signs
+
     def __init__(
         self,
         private: Private,
@@ -269,6 +276,7 @@ class PrivateBandit(Keywords):
         ledger: LedgerLike | None = None,
     ) -> None:
         learner = private.learner
+        _must_learn_decisions(private)
         self.arms = integer("arms", arms)
         self.per_arm = isinstance(learner, LinearBandit) and learner.arms > 1
         if self.per_arm and learner.arms != self.arms:  # type: ignore[attr-defined]
@@ -340,6 +348,8 @@ class PrivateBandit(Keywords):
         V = self._clipped(X.reshape(-1, problem.dimension)).reshape(*X.shape[:-1], problem.width)
         V = V[:, None] if self.per_arm else V
         ids = self._ids(users, len(X)) if learn else None
+        if learn:
+            self._stream.must_learn()  # before the lock, which a thread of the parent may hold in a forked process
         with self._lock:
             begins = self._waiting.last + 1
             if learn:
@@ -362,29 +372,43 @@ class PrivateBandit(Keywords):
         self.learn_batch(np.array([rounds]), [reward])
 
     def learn_batch(self, decisions: Decisions | Sequence[Decision] | Any, rewards: Any) -> None:
-        """Give the rewards of several decisions, or of their rounds, in any order."""
+        """Give the rewards of several decisions, or of their rounds, in any order.
+
+        A reward that comes too late or twice, or is not finite, is an error after the others of the call are stored:
+        which rewards of other visitors are learnt must not depend on it, also if a program goes on after the error.
+        """
         rounds = np.asarray(_rounds_of(decisions))
         values = _numbers(rewards, "rewards")
         if rounds.size and rounds.dtype.kind not in "iu":
             raise InvalidInput(f"expected decisions, or their rounds as integers, got {rounds.dtype}. {_RETURNED}")
         if rounds.ndim != 1 or rounds.shape != values.shape:
             raise InvalidInput(f"expected a reward for each decision, got {values.shape} for {rounds.shape}.")
-        if not np.isfinite(values).all():
-            raise InvalidInput("a reward is a finite number. Leave a decision out that has none.")
+        rounds = rounds.astype(np.int64)
         with self._lock:
             if rounds.size and rounds.min() == 0:
                 raise InvalidInput("a reward came for a decision of learn=False, which has no round. Leave it out.")
             if rounds.size and (rounds.min() < 0 or rounds.max() > self._waiting.last):
                 raise InvalidInput(f"a reward came for a decision that was not made here. {_RETURNED}")
-            if rounds.size and rounds.min() <= self._closed:
-                raise StateConflict(
-                    f"a reward came too late: with wait={self.wait}, it must come before the "
-                    f"{'next' if self.wait == 1 else f'{self.wait:,}th further'} decision. State a longer wait=, or "
-                    "leave the reward out."
-                )
-            if self._waiting.has_reward(rounds).any() or len(np.unique(rounds)) < len(rounds):
-                raise StateConflict("a decision has one reward, and one of these has come before. Leave it out.")
-            self._waiting.reward(rounds, values)
+            finite, late = np.isfinite(values), rounds <= self._closed
+            again = np.zeros(len(rounds), dtype=bool)
+            if len(rounds) > 1:
+                again[:] = True
+                again[np.unique(rounds, return_index=True)[1]] = False
+            again[~late] |= self._waiting.has_reward(rounds[~late])
+            wrong = late | again | ~finite
+            if not wrong.any():
+                return self._waiting.reward(rounds, values)
+            self._waiting.reward(rounds[~wrong], values[~wrong])
+        stored = "" if wrong.all() else " The others of this call are stored."
+        if not finite.all():
+            raise InvalidInput(f"a reward is a finite number. Leave a decision out that has none.{stored}")
+        if late.any():
+            raise StateConflict(
+                f"a reward came too late: with wait={self.wait}, it must come before the "
+                f"{'next' if self.wait == 1 else f'{self.wait:,}th further'} decision. State a longer wait=, or leave "
+                f"the reward out.{stored}"
+            )
+        raise StateConflict(f"a decision has one reward, and one of these has come before. Leave it out.{stored}")
 
     def flush(self, now: datetime | None = None) -> None:
         """Enter the rows of all decisions so far, without waiting for more rewards; call it at public times only."""
@@ -524,8 +548,39 @@ class PrivateBandit(Keywords):
         waiting.entered(stream.t)
 
     def _labels(self, rewards: Array, arms: Integers) -> Array:
-        learner: Any = self.private.learner
-        return np.asarray(learner.labels(rewards, arms))
+        """What the learner has of rewards: signs if it is not linear; NaN without one."""
+        learner = self.private.learner
+        if isinstance(learner, LinearBandit):
+            return learner.labels(rewards, arms)
+        return np.where(np.isnan(rewards), math.nan, np.where(rewards > self._middle, 1.0, -1.0))
+
+    def __getstate__(self) -> Any:
+        """Reject copies and pickles."""
+        raise StateConflict(
+            "a bandit is not copied: two would take the same rounds, and decisions that wait are secret. Share the one "
+            "that there is; or dump() it, and load it elsewhere."
+        )
+
+
+def _must_learn_decisions(private: Private) -> None:
+    """Reject what is no learner of rewards, or of which the guarantee of a bandit would not hold."""
+    problem = private.problem
+    if problem.neighbours not in ("replace", "zero-out"):
+        raise Unprovable(
+            f"a bandit is proven for 'replace' and 'zero-out', and its problem says {problem.neighbours!r}: which arm "
+            "is played depends on a visitor's contexts, and rounds are decisions. Use neighbours='replace'."
+        )
+    logistic = isinstance(private.learner, FTRL) and type(problem.loss) is Logistic
+    if not (logistic or isinstance(private.learner, LinearBandit)):
+        raise InvalidInput(
+            "a bandit learns rewards by a LinearBandit, or by FTRL for logistic loss. Make it by "
+            "taciturn.linear_bandit, or use PrivateLogisticBandit."
+        )
+    if problem.on_bad != "zero":
+        raise InvalidInput(
+            "a decision without a reward is a bad row, which must take its round without influence. State "
+            'on_bad="zero".'
+        )
 
 
 def _numbers(values: Any, what: str) -> Array:
@@ -712,7 +767,7 @@ class PrivateLogisticBandit(PrivateBandit):
         ledger: LedgerLike | None = None,
         seed: int | None = None,
     ) -> None:
-        self.middle = (finite("low", low) + finite("high", high)) / 2.0
+        self._middle = (finite("low", low) + finite("high", high)) / 2.0
         problem = Problem(
             Logistic(), L2Ball(radius), dimension, feature_bound, None, intercept, neighbours=neighbours, on_bad="zero"
         )
@@ -727,10 +782,6 @@ class PrivateLogisticBandit(PrivateBandit):
             unit=_unit(rows_per_user, rows_per_release, apart, period, without_id),
         )
         super().__init__(private, EpsilonGreedy(explore), arms, wait=wait, default_reward=default_reward, ledger=ledger)
-
-    def _labels(self, rewards: Array, arms: Integers) -> Array:
-        """Signs; NaN without a reward."""
-        return np.where(np.isnan(rewards), math.nan, np.where(rewards > self.middle, 1.0, -1.0))
 
 
 def _usual(forget: int | None) -> Schedule:

@@ -531,7 +531,7 @@ def _near_zero(log: LoggedDecisions, weights: _Weights, clip: float | None) -> t
         f"{rare:,} of the propensities are near 0, below {limit:g}: less than one such decision was to be expected, "
         "and their weights may decide the estimate. State clip=, or evaluate a policy nearer to the logging one."
     )
-    warnings.warn(note, UserWarning, stacklevel=3)
+    warnings.warn(f"NOT PRIVATE: {note}", UserWarning, stacklevel=3)
     return (note,)
 
 

@@ -556,24 +556,23 @@ async def rank(call: Call) -> Answer:
     """Choose an action."""
     body, name = await json_body(call), call.parameters["s"]
     ranker = call.service.host(name).ranker
-    request = None if ranker is None else ranker.read(body)
+    request, finite = None if ranker is None else ranker.read(body), True
     if request is None:
-        request = decoded(body, _decode_rank, '{"contextFeatures": {…}, "actions": [{"id": …}, …], "eventId": "an id"}')
-    return json_answer(await call.service.rank(name, body, request, owner_of(call)))
+        form = '{"contextFeatures": {…}, "actions": [{"id": …}, …], "eventId": "an id"}'
+        request, finite = decoded(body, _decode_rank, form)
+    return json_answer(await call.service.rank(name, body, request, owner_of(call), finite))
 
 
-def _decode_rank(body: bytes) -> messages.Rank:
-    """A decision to make; NaN in a context is a missing value, as in rows."""
+def _decode_rank(body: bytes) -> tuple[messages.Rank, bool]:
+    """A decision to make, and whether all numbers of its contexts are finite; as in rows, they need not be."""
     try:
-        return _decode_finite_rank(body)
-    except msgspec.ValidationError:
-        raise
-    except msgspec.DecodeError:
+        return _decode_finite_rank(body), True
+    except msgspec.MsgspecError as error:
         try:
             data = json.loads(body)
-        except ValueError:
-            raise msgspec.DecodeError from None
-        return msgspec.convert(data, messages.Rank)
+        except (ValueError, RecursionError):
+            raise error from None
+        return msgspec.convert(data, messages.Rank), False
 
 
 async def label_event(call: Call) -> Answer:

@@ -49,12 +49,13 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("taciturn")
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,127}")
+_LABEL, _ROW = 64, 256  # bytes, of which stored labels and rows have multiples
 _TICKS = 2.5  # for which others wait for the process that learnt last
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder().decode
-_MARK = b"\x01"  # which begins no JSON
+_MARK, _END = b"\x01", b"\x80"  # the first begins no JSON; zeros follow the second, and are no part of the content
 _decode_new = msgspec.json.Decoder(NewEvent).decode
 
 
@@ -101,9 +102,19 @@ def event_id(given: str | None) -> str:
 def packed(row: Any, answer: Any) -> bytes:
     """What is stored of an event: what it will be learnt from, and the answer to who opened it."""
     try:
-        return _MARK + _pack([row, answer])
+        content = _MARK + _pack([row, answer]) + _END
+        return padded(content, _ROW, b"\0")
     except (ValueError, OverflowError):  # half a surrogate pair, or a large integer
-        return json.dumps([row, answer]).encode()
+        return padded(json.dumps([row, answer]).encode(), _ROW)
+
+
+def padded(content: bytes, multiple: int, by: bytes = b" ") -> bytes:
+    """With blanks up to a multiple of bytes: the length of what is encrypted shows, and would tell yes from no.
+
+    >>> [len(padded(label, 64)) for label in (b'"yes"', b'"no"', b"0.25")]
+    [64, 64, 64]
+    """
+    return content + by * (-len(content) % multiple)
 
 
 def unpacked(content: bytes) -> tuple[Any, Any]:
@@ -114,7 +125,7 @@ def unpacked(content: bytes) -> tuple[Any, Any]:
     >>> unpacked(b'[{"x": 1.5}, ["yes", 3]]')
     ({'x': 1.5}, ['yes', 3])
     """
-    row, answer = _unpack(content[1:]) if content[:1] == _MARK else json.loads(content)
+    row, answer = _unpack(content.rstrip(b"\0")[1:-1]) if content[:1] == _MARK else json.loads(content)
     return row, answer
 
 
@@ -174,17 +185,16 @@ class EventWriter(Writer):
     async def open(self, owner: str, name: str, body: bytes, content: bytes) -> Opened:
         """The event, once it is committed; as it was opened first, if the request is repeated."""
         hashes = await self.hashes()
-        opening = Opening(_named(hashes, owner, name), hashes.of(b"opened", body), content)
-        opened: Opened = await self._exchanged(opening)
+        event = _named(hashes, owner, name)
+        opened: Opened = await self._exchanged(Opening(event, hashes.of(b"opened", event + body), content))
         return opened
 
     async def close(self, owner: str, name: str, label: Any) -> int:
         """The number of the event, once its label is committed."""
-        hashes, content = await self.hashes(), _encode(label)
+        hashes, content = await self.hashes(), padded(_encode(label), _LABEL)
+        event = _named(hashes, owner, name)  # in the hash of the label: equal labels have other hashes
         try:
-            number: int = await self._exchanged(
-                Closing(_named(hashes, owner, name), hashes.of(b"label", content), content)
-            )
+            number: int = await self._exchanged(Closing(event, hashes.of(b"label", event + content), content))
         except EventEnded:
             self.service.metrics.count("late_labels", self.name)
             raise

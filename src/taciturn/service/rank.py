@@ -93,13 +93,13 @@ class Ranker:
             return None
         return request
 
-    def rank(self, request: messages.Rank) -> Decided:
-        """Rank the actions of a request."""
+    def rank(self, request: messages.Rank, finite: bool = True) -> Decided:
+        """Rank the actions of a request; `finite` says that no number of a context is NaN or infinite."""
         given = request.context_features
         context: Any = _merged(given) if isinstance(given, list) else given
         names, records = self._candidates(request, context)
         V = np.zeros((len(records), self._width))
-        bad = [not self._encode(record, v) for record, v in zip(records, V, strict=True)]
+        bad = [not self._encode(record, v, finite) for record, v in zip(records, V, strict=True)]
         view = self.host.view
         model = view.arms
         assert model is not None
@@ -143,10 +143,10 @@ class Ranker:
             raise InvalidInput(f"2 to {MOST:,} actions are ranked, each once, besides those that are excluded.")
         return names, records
 
-    def _encode(self, record: Any, v: Array) -> bool:
-        """Write the scaled features of a record to `v`; False if it is bad. JSON has no number that is not finite."""
+    def _encode(self, record: Any, v: Array, finite: bool) -> bool:
+        """Write the scaled features of a record to `v`; False if it is bad."""
         x = v[: self.contract.dimension]
-        if self.host.predictor.encode(record, x) is None:
+        if not finite or self.host.predictor.encode(record, x) is None:
             x[:] = 0.0  # what the fast path has written
             plain = record if isinstance(record, dict) else self.host.predictor.as_record(record)
             for X, _, _, bad in encoded([RowBatch([plain], (), 1)], self.contract, labelled=False):

@@ -508,13 +508,18 @@ class Service:
         release, prediction, classes, shares = answer
         return messages.Event(name, known, opened.number, opened.due, release, prediction, classes, shares)
 
-    async def rank(self, name: str, body: bytes, request: messages.Rank, owner: str = "") -> messages.Ranked:
-        """Choose one of several actions for a visitor, and wait for its reward; the answer comes after the commit."""
+    async def rank(
+        self, name: str, body: bytes, request: messages.Rank, owner: str = "", finite: bool = True
+    ) -> messages.Ranked:
+        """Choose one of several actions for a visitor, and wait for its reward; the answer comes after the commit.
+
+        `finite` says that no number of a context is NaN or infinite.
+        """
         writer, host = self.event_writer(name), self.host(name)
         if host.ranker is None:
             raise InvalidInput(f"{name} predicts, and chooses no actions. State [bandit] in the contract of a stream.")
         known = event_id(request.event_id)
-        decided = host.ranker.rank(request)
+        decided = host.ranker.rank(request, finite)
         content = packed(decided.row, [decided.release, decided.ranking])
         opened = await writer.open(owner, known, body, content)
         if opened.content is not content:  # of the first request

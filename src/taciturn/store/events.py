@@ -31,7 +31,9 @@ that differ in one row, and the certificates of the stream hold as they are. If 
 decided in the order of rounds, as ever.
 
 Content and labels are as secret as rows, and are encrypted as states are. Ids are stored as keyed hashes, for a day
-after the wait, so that what is repeated until then is recognised.
+after the wait and until the next commit, so that what is repeated until then is recognised, or until the stream ends.
+With them are keyed hashes of requests and labels. They must be bound to their event, or equal labels would show in a
+store without its key.
 """
 
 from __future__ import annotations
@@ -74,7 +76,7 @@ class StreamEnded(StateConflict):
 
 
 class Opening(NamedTuple):
-    """An event to open: keyed hashes of its id and of its request, and its content, which is secret."""
+    """An event to open: keyed hashes of its id and of that with its request, and its content, which is secret."""
 
     id: bytes
     body: bytes
@@ -82,7 +84,7 @@ class Opening(NamedTuple):
 
 
 class Closing(NamedTuple):
-    """The label of an event: keyed hashes of the event's id and of the label, and the label, which is secret."""
+    """The label of an event: keyed hashes of the event's id and of that with the label, which is secret."""
 
     id: bytes
     closed: bytes
@@ -403,9 +405,9 @@ def lock_events(now: Transaction, lineage: str | None = None) -> None:
 
 
 def erase_events(now: Transaction, lineage: str) -> None:
-    """Erase what is secret of the events of a stream that has ended, in the transaction that says so."""
+    """Erase the events of a stream that has ended, with their ids, in the transaction that says so."""
     lock_events(now, lineage)
-    now.execute("UPDATE stream_events SET content = NULL, label = NULL WHERE lineage = ?", lineage)
+    now.execute("DELETE FROM stream_events WHERE lineage = ?", lineage)
 
 
 def take_over_events(now: Transaction, store: Store, old: Saved, new: Saved) -> None:
