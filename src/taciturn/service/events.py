@@ -17,15 +17,15 @@ import asyncio
 import json
 import logging
 import math
+import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from taciturn.contract.contract import Contract
-from taciturn.core.state import new_name
 from taciturn.errors import InvalidInput, StateConflict
 from taciturn.readers.parsed import columns_to_read
 from taciturn.service.messages import NewEvent
@@ -86,10 +86,20 @@ def read_event(body: bytes) -> tuple[NewEvent, bool]:
     return NewEvent(data["row"], data.get("event")), False
 
 
+def _random_names() -> Iterator[str]:
+    """Names of 128 random bits; many are drawn at once. For one thread."""
+    while True:
+        drawn = os.urandom(2**12).hex()
+        yield from (drawn[start : start + 32] for start in range(0, len(drawn), 32))
+
+
+_NAMES = _random_names()
+
+
 def event_id(given: str | None) -> str:
     """The id of an event: as it is given, or a random one."""
     if given is None:
-        return new_name()
+        return next(_NAMES)
     if not _ID.fullmatch(given):
         raise InvalidInput(
             "the id of an event has up to 128 letters, digits, dots, dashes, underscores and tildes, and begins with a "
@@ -171,10 +181,13 @@ class EventWriter(Writer):
 
     # Opening and closing, in the event loop's thread.
 
-    async def open(self, owner: str, name: str, body: bytes, content: bytes) -> Opened:
-        """The event, once it is committed; as it was opened first, if the request is repeated."""
-        hashes = await self.hashes()
-        opening = Opening(_named(hashes, owner, name), hashes.of(b"opened", body), content)
+    async def open(self, owner: str, name: str, body: bytes, content: bytes, new: bool = False) -> Opened:
+        """The event, once it is committed; as it was opened first, if the request is repeated.
+
+        One whose id was made here is `new`.
+        """
+        hashes = self._hashes or await self.hashes()
+        opening = Opening(_named(hashes, owner, name), hashes.of(b"opened", body), content, new)
         opened: Opened = await self._exchanged(opening)
         return opened
 

@@ -502,7 +502,7 @@ class Service:
         [shares] = made.probabilities if made.probabilities is not None else [None]
         answer: Any = [made.release, made.predictions[0], made.classes, shares]
         content = packed(stored_row(request.row, host.contract), answer)
-        opened = await writer.open(owner, known, body, content)
+        opened = await writer.open(owner, known, body, content, request.event is None)
         if opened.content is not content:  # of the first request
             _, answer = unpacked(opened.content)
         release, prediction, classes, shares = answer
@@ -515,14 +515,13 @@ class Service:
             raise InvalidInput(f"{name} predicts, and chooses no actions. State [bandit] in the contract of a stream.")
         known = event_id(request.event_id)
         decided = host.ranker.rank(request)
-        content = packed(decided.row, [decided.release, decided.ranking])
-        opened = await writer.open(owner, known, body, content)
+        content = packed(decided.row, [decided.release, decided.ranking, decided.shares])
+        opened = await writer.open(owner, known, body, content, request.event_id is None)
+        release, ranking, shares = decided.release, decided.ranking, decided.shares
         if opened.content is not content:  # of the first request
-            _, (release, ranking) = unpacked(opened.content)
-            decided = decided._replace(release=release, ranking=ranking)
-        actions = [messages.RankedAction(action, share) for action, share in decided.ranking]
-        first = actions[0].id
-        return messages.Ranked(name, known, first, actions, opened.number, opened.due, decided.release)
+            _, (release, ranking, shares) = unpacked(opened.content)
+        actions = host.ranker.named(ranking, shares)
+        return messages.Ranked(name, known, actions[0].id, actions, opened.number, opened.due, release)
 
     async def close_event(self, name: str, event: str, label: messages.Value, owner: str = "") -> messages.Closed:
         """Store the label of an event; the answer comes after the commit."""
