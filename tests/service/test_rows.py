@@ -52,7 +52,9 @@ def bodies(draw, contract, labelled):
     if draw(st.integers(0, 9)) == 0:
         rows[-1]["more"] = draw(ANY)
     order = draw(st.permutations(sorted(values)))
-    rows = [dict(sorted(row.items(), key=lambda item: order.index(item[0]) if item[0] in order else 99)) for row in rows]
+    rows = [
+        dict(sorted(row.items(), key=lambda item: order.index(item[0]) if item[0] in order else 99)) for row in rows
+    ]
     return json.dumps({"rows": rows}).encode()
 
 
@@ -80,7 +82,9 @@ def test_rows_to_learn_from_are_those_of_the_definition(number, data):
 @given(st.sampled_from(range(len(CONTRACTS))), st.data())
 def test_rows_to_predict_are_those_of_the_definition(number, data):
     contract = CONTRACTS[number]
-    model = Model(contract, np.random.default_rng(1).normal(size=contract.problem.size), 1, 1, Spent(1.0, 1e-6), "", False)
+    model = Model(
+        contract, np.random.default_rng(1).normal(size=contract.problem.size), 1, 1, Spent(1.0, 1e-6), "", False
+    )
     body, predictor = data.draw(bodies(contract, labelled=False)), RowPredictor(contract)
     rows = predictor.read(body)
     event("plain" if rows is not None else "left to the definition")

@@ -58,9 +58,9 @@ def rank_arms(
     """Writes the arms in order, the chosen one first, and returns the probability of its choice.
 
     Chosen is the arm with the largest `x·theta + width·‖Fᵀx‖·normal`, the first of equals; the others follow by
-    `x·theta`. Arm a has model a; `factors` has, for each, the rows of Fᵀ from their diagonals on. The probability is that of independent normal
-    variables, by quantiles of the standard normal distribution, and by its distribution function `below` at equal steps
-    from -8 to 8, between which it is interpolated; NaN without quantiles.
+    `x·theta`. Arm a has model a; `factors` has, for each, the rows of Fᵀ from their diagonals on. The probability is
+    that of independent normal variables, by quantiles of the standard normal distribution, and by its distribution
+    function `below` at equal steps from -8 to 8, between which it is interpolated; NaN without quantiles.
     """
     arms, d = theta.shape
     means, spreads = np.empty(arms), np.empty(arms)

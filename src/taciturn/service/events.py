@@ -86,20 +86,15 @@ def read_event(body: bytes) -> tuple[NewEvent, bool]:
     return NewEvent(data["row"], data.get("event")), False
 
 
-def _random_names() -> Iterator[str]:
+def random_names() -> Iterator[str]:
     """Names of 128 random bits; many are drawn at once. For one thread."""
     while True:
         drawn = os.urandom(2**12).hex()
         yield from (drawn[start : start + 32] for start in range(0, len(drawn), 32))
 
 
-_NAMES = _random_names()
-
-
-def event_id(given: str | None) -> str:
-    """The id of an event: as it is given, or a random one."""
-    if given is None:
-        return next(_NAMES)
+def event_id(given: str) -> str:
+    """The id of an event that was given."""
     if not _ID.fullmatch(given):
         raise InvalidInput(
             "the id of an event has up to 128 letters, digits, dots, dashes, underscores and tildes, and begins with a "

@@ -72,13 +72,13 @@ class Ranker:
         self._names = list(self._places)
         self._decode = None
         if host.predictor.row is not None and self.contract.user is None:
-            fields = [
+            fields: list[Any] = [
                 ("context_features", host.predictor.row),
                 ("excluded_actions", list[str], msgspec.field(default_factory=list)),
                 ("event_id", messages.EventId | None, None),
                 ("defer_activation", bool, False),
             ]
-            made = msgspec.defstruct("Rank", fields, forbid_unknown_fields=True, rename="camel", kw_only=True)
+            made: Any = msgspec.defstruct("Rank", fields, forbid_unknown_fields=True, rename="camel", kw_only=True)
             made.actions = None
             self._decode = msgspec.json.Decoder(made).decode
 
@@ -94,10 +94,10 @@ class Ranker:
         if self._decode is None or len(body) > MOST_BYTES:
             return None
         try:
-            request: messages.Rank = self._decode(body)
+            request: Any = self._decode(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
-        return request
+        return request  # type: ignore[no-any-return]
 
     def rank(self, request: messages.Rank) -> Decided:
         """Rank the actions of a request."""

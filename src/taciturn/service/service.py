@@ -29,7 +29,16 @@ from taciturn.runs.renewal import RENEWAL, check_successor, follows, renewal_of,
 from taciturn.runs.run import CHARGE, SERVED
 from taciturn.service import messages
 from taciturn.service.clock import TickClock
-from taciturn.service.events import EventWriter, NoEvents, event_id, packed, read_event, stored_row, unpacked
+from taciturn.service.events import (
+    EventWriter,
+    NoEvents,
+    event_id,
+    packed,
+    random_names,
+    read_event,
+    stored_row,
+    unpacked,
+)
 from taciturn.service.host import Host, budget_message
 from taciturn.service.live import Changes
 from taciturn.service.metrics import Metrics
@@ -181,6 +190,7 @@ class Service:
         self.ready = False
         self._hosts: dict[str, Host] = {}
         self._unshown: set[str] = set()
+        self._names = random_names()  # of events, in the event loop's thread
         self._opening = threading.Lock()
         self._refreshing = threading.Lock()
         self._threads = ThreadPoolExecutor(8, "taciturn")
@@ -497,7 +507,7 @@ class Service:
         if host.ranker is not None:
             raise InvalidInput(f"{name} chooses actions. Ask POST /v1/streams/{name}/rank.")
         request, finite = read_event(body)
-        known = event_id(request.event)
+        known = next(self._names) if request.event is None else event_id(request.event)
         made = host.predict(RowBatch([request.row], (), 1, finite), probabilities)
         [shares] = made.probabilities if made.probabilities is not None else [None]
         answer: Any = [made.release, made.predictions[0], made.classes, shares]
@@ -513,7 +523,7 @@ class Service:
         writer, host = self.event_writer(name), self.host(name)
         if host.ranker is None:
             raise InvalidInput(f"{name} predicts, and chooses no actions. State [bandit] in the contract of a stream.")
-        known = event_id(request.event_id)
+        known = next(self._names) if request.event_id is None else event_id(request.event_id)
         decided = host.ranker.rank(request)
         content = packed(decided.row, [decided.release, decided.ranking, decided.shares])
         opened = await writer.open(owner, known, body, content, request.event_id is None)
