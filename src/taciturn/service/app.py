@@ -686,6 +686,8 @@ async def show_stream(call: Call) -> Answer:
 async def latest_model(call: Call) -> Answer:
     """The latest visible model."""
     view = call.service.host(call.parameters["s"]).view
+    if "etag" not in vars(view):
+        await call.service.in_thread(getattr, view, "etag")
     etag = f'"{view.etag}"'.encode()
     headers = [(b"cache-control", b"private, no-cache"), (b"etag", etag)]
     if etag in (part.strip() for part in call.headers.get(b"if-none-match", b"").split(b",")):
