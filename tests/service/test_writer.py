@@ -540,16 +540,13 @@ def test_a_client_that_leaves_does_not_take_the_answer_of_another(served):
     (service, _, _), body = served, json.dumps({"rows": some_rows(2)}).encode()
 
     async def send():
-        service.turns.__enter__()  # nothing is committed meanwhile
-        try:
+        with service.turns.turn():  # nothing is committed meanwhile
             first, second = (
                 asyncio.ensure_future(service.writer(NAME).learn("shared", "application/json", body)) for _ in range(2)
             )
             await asyncio.sleep(0.05)
             first.cancel()
             await asyncio.sleep(0.05)
-        finally:
-            service.turns.__exit__(None, None, None)
         return first, await second
 
     first, rounds = asyncio.run_coroutine_threadsafe(send(), service._loop).result(30)

@@ -239,7 +239,7 @@ class EventWriter(Writer):
         host, limits = self.service.host(self.name), self.service.limits
         openings = [change for change in changes if isinstance(change, Opening)]
         closings = [change for change in changes if isinstance(change, Closing)]
-        with self.service.turns:
+        with self.service.turns.turn():
             opened, closed = self._log.exchange(
                 openings,
                 closings,
@@ -303,7 +303,7 @@ class EventWriter(Writer):
         which each commit writes.
         """
         most = min(self.service.limits.group_rows, max(_BLOCK, len(at.saved.state) // _BYTES))
-        with self.service.turns:
+        with self.service.turns.turn():
             events = self._log.seal(most, by)
         while len(events) > 1 and isinstance(self._objection(at, at.state.t, len(events)), RequestTooLarge):
             events = events[: len(events) // 2]

@@ -11,7 +11,6 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
@@ -141,8 +140,8 @@ class Service:
         Who may do what.
     changes : Changes
         Wakes those who wait for new releases.
-    turns : context manager
-        What threads hold while they write rows or events (`taciturn.service.turns`).
+    turns : Turns
+        In which threads write rows and events.
 
     Examples
     --------
@@ -184,7 +183,7 @@ class Service:
         self.metrics = Metrics()
         self.changes = Changes()
         self.writers: dict[str, Writer] = {}
-        self.turns: AbstractContextManager[None] = Turns() if store.database.backend.one_writer else nullcontext()
+        self.turns = Turns(store.database.backend.one_writer)
         self.live = 0
         self.bodies = 0
         self.ready = False
