@@ -13,9 +13,11 @@ from served import NAME, Client, declared, some_rows
 from taciturn.contract.contract import contract_of
 from taciturn.core.private import Private
 from taciturn.errors import StoreUnavailable
+from taciturn.service import events
 from taciturn.service.server import running
 from taciturn.service.service import Limits, Service
 from taciturn.store import Store
+from taciturn.store.events import EventLog
 
 
 @pytest.mark.privacy
@@ -283,6 +285,29 @@ def test_a_stolen_store_without_its_key_does_not_tell_equal_rows_or_labels(event
     assert len(set(bodies)) == len(set(closed)) == len(labels)
     assert len(set(rows)) == len(set(lengths)) == 1
     assert here.wait() == len(labels)
+
+
+def test_a_tick_learns_what_is_due_by_then_in_blocks(event_site, monkeypatch):
+    """What becomes due meanwhile is left for the next tick, and requests wait for a block at most."""
+    here = event_site()
+    for number in range(10):
+        here.client.open({"age": number}, f"a{number}")
+    log = here.service.event_writer(NAME)._log
+    by = log.time() + 1000 * WAIT
+    monkeypatch.setattr(events, "_BLOCK", 4)
+    monkeypatch.setattr(events, "_BYTES", 10**9)
+    sealed, seal = [], EventLog.seal
+
+    def counted(self, most, by):
+        sealed.append(len(made := seal(self, most, by)))
+        return made
+
+    monkeypatch.setattr(EventLog, "seal", counted)
+    monkeypatch.setattr(EventLog, "time", lambda self: by)
+    here._clock[0] += datetime.timedelta(seconds=1)
+    here.client.open({"age": 7}, "later")
+    assert here.wait(3 * WAIT) == 10  # when all are due
+    assert sealed == [4, 4, 2]
 
 
 def test_metrics_have_opened_events_for_all_and_the_rest_for_operators(event_site):

@@ -9,7 +9,7 @@ import pytest
 from event_sites import ACTIONS, Events, decided_at_once, deciding, later, models
 from served import NAME, declared
 from taciturn.bandits.choices import UCB, EpsilonGreedy, LinearModel, Thompson
-from taciturn.bandits.ranking import among, best_probability, generator, ranked
+from taciturn.bandits.ranking import among, best_probability, generator, ranked, ranked_by_definition
 from taciturn.client import Client
 from taciturn.contract.contract import contract_of
 from taciturn.contract.explain import explain, explanation
@@ -17,6 +17,7 @@ from taciturn.contract.model_file import parse_model
 from taciturn.errors import InvalidInput
 from taciturn.readers.jsonl import JsonRows
 from taciturn.service.tokens import session_cookie
+from taciturn.store import Event
 
 
 def visitor(seed):
@@ -313,6 +314,74 @@ def test_the_best_of_normal_variables():
         wins = np.bincount((means + spread * rng.normal(size=(20_000, 6))).argmax(axis=1), minlength=6) / 20_000
         made = [best_probability(means, spread, which) for which in range(6)]
         assert np.abs(wins - made).max() < 0.018 + 1.0 / 128.0
+
+
+@pytest.mark.parametrize("choice", [UCB(), UCB("theorem"), Thompson(0.3), Thompson(0.0), EpsilonGreedy(0.4)])
+@pytest.mark.parametrize("arms", [2, 3, 70])
+def test_compiled_rankings_are_those_of_the_definition(choice, arms):
+    """By the same random numbers. Widths are in single precision, and a distribution function is interpolated.
+
+    No two scores of these models are nearer to each other than a millionth, so that the order is the same.
+    """
+    rng = np.random.default_rng(arms)
+    for seed in range(50):
+        d = int(rng.integers(1, 9))
+        roots = rng.normal(size=(arms, d, d))
+        model = LinearModel(rng.normal(size=(arms, d)), roots @ roots.swapaxes(1, 2) + np.eye(d), noise_sd=0.1, k=3)
+        X = rng.normal(size=(1, d)) / d
+        order, shares = ranked(choice, model, X, generator(seed))
+        known_order, known_shares = ranked_by_definition(choice, model, X, generator(seed))
+        assert order == known_order
+        assert [share is None for share in shares] == [share is None for share in known_shares]
+        known = [(a, b) for a, b in zip(shares, known_shares, strict=True) if a is not None]
+        assert all(abs(a - b) < 1e-5 for a, b in known)
+
+
+def test_of_equal_models_the_first_is_chosen():
+    model = LinearModel(np.ones((4, 2)), np.stack([np.eye(2)] * 4))
+    assert ranked(UCB(), model, np.ones((1, 2)), generator(1)).order == [0, 1, 2, 3]
+    assert ranked(Thompson(0.0), model, np.ones((1, 2)), generator(1)).order == [0, 1, 2, 3]
+
+
+def test_contexts_that_are_stored_as_numbers_are_learnt_as_bytes_are(event_site):
+    here = event_site(deciding())
+    ranker = here.service.host(NAME).ranker
+    x = np.arange(ranker.contract.dimension) / 16.0
+    events = [Event(1, b"", b"1.0"), Event(2, b"", None), Event(3, None, None), Event(4, b"", b'"bad"')]
+    rows = [{"x": x.tobytes(), "a": 2}, {"x": x.tobytes(), "d": True}, None, {"x": None, "a": 1}]
+    written = [None if row is None else {**row, "x": None if row["x"] is None else x.tolist()} for row in rows]
+    [(X, y, _, bad)] = ranker.batch(list(zip(rows, events, strict=True))).arrays
+    [(again, y_again, _, _)] = ranker.batch(list(zip(written, events, strict=True))).arrays
+    assert bad.tolist() == [False, True, True, True]
+    assert X.tobytes() == again.tobytes()
+    assert y.tobytes() == y_again.tobytes()
+    assert X[0].tolist() == x.tolist()
+
+
+def test_decisions_of_any_form_are_the_same_decisions(event_site):
+    """A request with a value for each column is read by types; lists of objects and others are not."""
+    here = event_site(deciding(policy="ucb", release=1), seed=7)
+    rank(here.client, event="first")
+    here.wait()
+    context = {"age": 30, "income": 5, "town": "Rome"}
+    forms = [context, [context], [{"age": 30}, {"income": 5, "town": "Rome"}], context | {"more": 1}]
+    ranker = here.service.host(NAME).ranker
+    read = [ranker.read(json.dumps({"contextFeatures": form, "excludedActions": []}).encode()) for form in forms]
+    assert [each is not None for each in read] == [True, False, False, False]
+    assert ranker.read(b'{"contextFeatures": {"age": 30}}') is None
+    assert ranker.read(json.dumps({"contextFeatures": context, "eventId": "../a"}).encode()) is None
+    made = [rank(here.client, form).json() for form in forms]
+    assert len({json.dumps(each["ranking"]) for each in made}) == 1
+    assert made[0]["release"] == 1
+
+
+def test_a_repeated_decision_is_told_as_it_was_made(event_site):
+    here = event_site(deciding(policy="epsilon-greedy", explore=0.9))
+    for number in range(10):
+        more = {"excludedActions": [ACTIONS[0]]} if number % 2 else {}
+        answer = rank(here.client, event=f"e{number}", **more)
+        assert rank(here.client, event=f"e{number}", **more).content == answer.content
+        assert all(each["probability"] is not None for each in answer.json()["ranking"])
 
 
 def test_some_of_the_models_are_those_models():

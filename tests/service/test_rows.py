@@ -52,7 +52,9 @@ def bodies(draw, contract, labelled):
     if draw(st.integers(0, 9)) == 0:
         rows[-1]["more"] = draw(ANY)
     order = draw(st.permutations(sorted(values)))
-    rows = [dict(sorted(row.items(), key=lambda item: order.index(item[0]) if item[0] in order else 99)) for row in rows]
+    rows = [
+        dict(sorted(row.items(), key=lambda item: order.index(item[0]) if item[0] in order else 99)) for row in rows
+    ]
     return json.dumps({"rows": rows}).encode()
 
 
@@ -80,7 +82,9 @@ def test_rows_to_learn_from_are_those_of_the_definition(number, data):
 @given(st.sampled_from(range(len(CONTRACTS))), st.data())
 def test_rows_to_predict_are_those_of_the_definition(number, data):
     contract = CONTRACTS[number]
-    model = Model(contract, np.random.default_rng(1).normal(size=contract.problem.size), 1, 1, Spent(1.0, 1e-6), "", False)
+    model = Model(
+        contract, np.random.default_rng(1).normal(size=contract.problem.size), 1, 1, Spent(1.0, 1e-6), "", False
+    )
     body, predictor = data.draw(bodies(contract, labelled=False)), RowPredictor(contract)
     rows = predictor.read(body)
     event("plain" if rows is not None else "left to the definition")
@@ -129,6 +133,14 @@ def test_what_is_not_plain_is_left_to_the_definition(body):
     assert RowPredictor(contract).read(body.replace(b', "y": 1', b"")) is None
 
 
+def test_of_a_name_that_occurs_twice_the_last_value_counts():
+    contract = contract_of({"privacy": {"epsilon": 1.0}, "target": TARGETS[1], "columns": NUMBERS})
+    plain, body = PlainRows(contract), b'{"rows": [{"a": 0.25, "y": 3, "a": 0.75, "b": 1, "y": 4}]}'
+    fast, slow = read_rows(JSON, body, contract, True, plain=plain), read_rows(JSON, body, contract, True)
+    assert fast.plain is plain
+    assert _all([fast], contract) == _all([slow], contract)
+
+
 def test_many_columns_and_columns_that_are_read_twice_are_left_to_it():
     columns = {f"x{i}": {"range": [0, 1]} for i in range(MOST_COLUMNS + 1)}
     many = contract_of({"privacy": {"epsilon": 1.0}, "target": TARGETS[1], "columns": columns})
@@ -139,8 +151,8 @@ def test_many_columns_and_columns_that_are_read_twice_are_left_to_it():
 
 
 def test_the_number_of_plain_rows_is_limited():
-    contract = CONTRACTS[4]
-    body = json.dumps({"rows": [{"a": 1, "b": 1, "y": "yes", "who": 1}] * 3}).encode()
+    contract = contract_of({"privacy": {"epsilon": 1.0}, "target": TARGETS[1], "columns": NUMBERS})
+    plain, body = PlainRows(contract), json.dumps({"rows": [{"a": 1, "b": 1, "y": 7}] * 3}).encode()
+    assert read_rows(JSON, body, contract, labelled=True, most=3, plain=plain).plain is plain
     with pytest.raises(InvalidInput, match="may have 2 rows"):
-        read_rows(JSON, body, CONTRACTS[5], labelled=True, most=2, plain=PlainRows(CONTRACTS[5]))
-    assert contract.user is None
+        read_rows(JSON, body, contract, labelled=True, most=2, plain=plain)

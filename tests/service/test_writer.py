@@ -16,7 +16,7 @@ from taciturn.errors import StateConflict, StoreUnavailable
 from taciturn.service import rows as service_rows
 from taciturn.service.server import running
 from taciturn.service.service import Limits, Service
-from taciturn.service.writer import Writer
+from taciturn.service.writer import Hashes, Writer, gather
 from taciturn.store import Chunk, Request, Store
 
 
@@ -496,3 +496,59 @@ def test_any_row_is_read(records):
         assert np.isnan(y[bad]).all()
         assert X.shape == (len(y), contract.dimension)
         assert users.shape == y.shape
+
+
+def test_hashes_tell_kinds_types_and_bodies_apart():
+    """Short and long bodies are hashed in two ways, of which none has a hash of the other."""
+    hashes, other = Hashes(bytes(32)), Hashes(bytes(31) + b"\1")
+    contents = [b"", b"rows", b"rows\0", b"x" * 8_192, b"x" * 8_193, b"x" * 100_000]
+    made = [hashes.body(media, content) for media in ("a", "b") for content in contents]
+    made += [hashes.of(kind, content) for kind in (b"key", b"event", b"opened") for content in contents]
+    made += [other.body("a", content) for content in contents]
+    assert len(set(made)) == len(made)
+    assert {len(each) for each in made} == {16}
+    assert hashes.body("a", contents[-1]) == Hashes(bytes(32)).body("a", contents[-1])
+
+
+def test_a_commit_waits_for_those_who_come_and_not_for_others():
+    """Until all are there; without another one for a moment; and never for long, whoever comes."""
+
+    async def wait(coming, expected, took):
+        waiting = [1]
+
+        async def come():
+            for _ in range(coming):
+                await asyncio.sleep(0.0)
+                waiting[0] += 1
+
+        task = asyncio.get_running_loop().create_task(come())
+        await gather(lambda: waiting[0], expected, took)
+        count = waiting[0]
+        task.cancel()
+        return count
+
+    assert asyncio.run(wait(20, 21, 0.0)) == 21
+    assert asyncio.run(wait(0, 21, 0.0)) == 1
+    assert asyncio.run(wait(10**9, 10**9, 0.0)) < 10**9
+    began = time.monotonic()
+    assert asyncio.run(wait(0, 2, 1e-2)) == 1
+    assert time.monotonic() - began >= 0.0025  # a quarter of a commit, for clients that are far away
+
+
+def test_a_client_that_leaves_does_not_take_the_answer_of_another(served):
+    """Both have sent the same request, which is committed after one of them has left."""
+    (service, _, _), body = served, json.dumps({"rows": some_rows(2)}).encode()
+
+    async def send():
+        with service.turns.turn():  # nothing is committed meanwhile
+            first, second = (
+                asyncio.ensure_future(service.writer(NAME).learn("shared", "application/json", body)) for _ in range(2)
+            )
+            await asyncio.sleep(0.05)
+            first.cancel()
+            await asyncio.sleep(0.05)
+        return first, await second
+
+    first, rounds = asyncio.run_coroutine_threadsafe(send(), service._loop).result(30)
+    assert first.cancelled()
+    assert rounds[1] - rounds[0] == 1

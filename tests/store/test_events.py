@@ -8,6 +8,7 @@ import pytest
 from memory_folder import memory_folder  # noqa: F401 - a fixture
 from taciturn import L2Ball, Logistic, Privacy, Problem, pigd
 from taciturn.accounting.cost import gaussian
+from taciturn.errors import StoreUnavailable
 from taciturn.store import Closing, Event, Opening, Store
 from taciturn.store.encryption import new_key
 from taciturn.store.events import EventLog
@@ -78,3 +79,34 @@ def test_an_event_is_opened_in_the_stream_that_goes_on(address, monkeypatch):
     store, other = stream_of_events(address), Store(address)
     assert opened_during(monkeypatch, store, lambda: other.adopt(NAME)).number == 1
     assert [each.content for each in store.events(store.load(NAME).lineage).seal()] == [b"row"]
+
+
+def test_events_that_are_due_after_a_time_are_left(address):
+    store = stream_of_events(address)
+    log = store.events(LINEAGE)
+    for number in range(3):
+        log.exchange([Opening(b"%d" % number, b"", b"row")], wait=-1000 * (3 - number))
+    first, second, _ = (int(due) for (due,) in store_rows(store, "SELECT due FROM stream_events ORDER BY number"))
+    assert [log.waits(by) for by in (None, first - 1, first, log.time())] == [True, False, True, True]
+    assert log.seal(by=first - 1) == []
+    assert [each.number for each in log.seal(by=second)] == [1, 2]
+    assert [each.number for each in log.seal(by=first)] == [1, 2]  # they are sealed, and stay so
+    assert [each.number for each in log.seal()] == [1, 2, 3]
+
+
+def store_rows(store, sql):
+    with store.database.transaction(write=False) as now:
+        return now.rows(sql)
+
+
+def test_an_event_that_is_said_to_be_new_is_not_opened_twice(address):
+    """An id of another event is an error for all, and opens nothing."""
+    store = stream_of_events(address)
+    log = store.events(LINEAGE)
+    [made], _ = log.exchange([Opening(b"a", b"", b"row", new=True)], wait=HOUR)
+    assert made.number == 1
+    with pytest.raises(StoreUnavailable):
+        log.exchange([Opening(b"b", b"", b"row"), Opening(b"a", b"", b"row", new=True)], wait=HOUR)
+    assert log.opened == 1
+    [again], _ = log.exchange([Opening(b"a", b"", b"row")], wait=HOUR)
+    assert again.number == 1

@@ -110,6 +110,15 @@ class LinearModel:
         return np.ascontiguousarray(np.swapaxes(self.factors, -1, -2))
 
     @cached_property
+    def packed(self) -> Array:
+        """The rows of `Fᵀ` from their diagonals on, one after the other, in single precision, for single decisions.
+
+        Of many models, this is what one decision reads of memory.
+        """
+        rows, columns = np.triu_indices(self.dimension)
+        return np.ascontiguousarray(self.transposed[:, rows, columns], dtype=np.float32)
+
+    @cached_property
     def longest(self) -> Array:
         """The largest `‖Fᵀx‖` over contexts of length 1, rounded up, for each model."""
         return np.asarray(np.linalg.norm(self.factors, ord=2, axis=(-2, -1)) * (1.0 + 1e-9))

@@ -14,6 +14,7 @@ from scipy.special import ndtr, ndtri
 
 from taciturn._util.arrays import Array, Integers
 from taciturn.bandits.choices import UCB, Choice, EpsilonGreedy, Generator, LinearModel, Thompson
+from taciturn.compiled.choices import rank_arms
 
 _QUANTILES = ndtri((np.arange(64) + 0.5) / 64.0)
 _BELOW = ndtr(np.linspace(-8.0, 8.0, 4097))
@@ -47,18 +48,14 @@ def ranked(choice: Choice, model: LinearModel, X: Array, rng: Generator) -> Rank
     1
     """
     n = len(model.theta)
-    thompson = isinstance(choice, Thompson)
-    if n == 1 or not (thompson or isinstance(choice, UCB)):
+    if n == 1 or not isinstance(choice, Thompson | UCB):
         return ranked_by_definition(choice, model, X, rng)
-    from taciturn.compiled.choices import rank_arms
-
     order = np.empty(n, dtype=np.int64)
-    if thompson:
-        quantiles, normals = _QUANTILES, rng.standard_normal(n)
-        share = rank_arms(X[0], model.theta, model.transposed, choice.width, normals, quantiles, _BELOW, order)  # type: ignore[attr-defined]
+    if isinstance(choice, Thompson):
+        normals = rng.standard_normal(n)
+        share = rank_arms(X[0], model.theta, model.packed, choice.width, normals, _QUANTILES, _BELOW, order)
         return Ranking(order.tolist(), [share, *[None] * (n - 1)])
-    width = choice.width_of(model)  # type: ignore[attr-defined]
-    rank_arms(X[0], model.theta, model.transposed, width, np.ones(n), _QUANTILES[:0], _BELOW, order)
+    rank_arms(X[0], model.theta, model.packed, choice.width_of(model), np.ones(n), _QUANTILES[:0], _BELOW, order)
     return Ranking(order.tolist(), [1.0, *[0.0] * (n - 1)])
 
 
@@ -121,6 +118,6 @@ def among(model: LinearModel, actions: Integers) -> LinearModel:
     """
     settings = model.noise_sd, model.k, model.weight, model.ridge, model.shift
     made = LinearModel(model.theta[actions], model.V[actions], *settings)
-    for name in ("factors", "transposed", "longest"):
+    for name in ("factors", "transposed", "packed", "longest"):
         made.__dict__[name] = np.ascontiguousarray(getattr(model, name)[actions])
     return made

@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # imported inside commands, so that the others start fast
     from taciturn.service.tokens import Token, Tokens
 
 _SWITCH = 2e-4
-"""Seconds for which a thread that learns may keep the interpreter from the one that answers; each answer may wait so."""
+"""Seconds for which a thread that learns may keep the interpreter from the one that answers."""
 
 StoreOption = Annotated[str, typer.Option(help="Database of the streams: a SQLite file, or postgresql://….")]
 

@@ -58,19 +58,20 @@ def rank_arms(
     """Writes the arms in order, the chosen one first, and returns the probability of its choice.
 
     Chosen is the arm with the largest `x·theta + width·‖Fᵀx‖·normal`, the first of equals; the others follow by
-    `x·theta`. Arm a has model a; `factors` are as in `best_bounds`. The probability is that of independent normal
-    variables, by quantiles of the standard normal distribution, and by its distribution function `below` at equal steps
-    from -8 to 8, between which it is interpolated; NaN without quantiles.
+    `x·theta`. Arm a has model a; `factors` has, for each, the rows of Fᵀ from their diagonals on. The probability is
+    that of independent normal variables, by quantiles of the standard normal distribution, and by its distribution
+    function `below` at equal steps from -8 to 8, between which it is interpolated; NaN without quantiles.
     """
     arms, d = theta.shape
     means, spreads = np.empty(arms), np.empty(arms)
     first, best = 0, -math.inf
     for a in range(arms):
         means[a] = dot(x, theta[a])
-        F, squares = factors[a], 0.0
+        squares, start = 0.0, 0
         for j in range(d):
-            along = dot(F[j, j:], x[j:])
+            along = dot(factors[a, start : start + d - j], x[j:])
             squares += along * along
+            start += d - j
         spreads[a] = width * math.sqrt(squares)
         score = means[a] + spreads[a] * normals[a]
         if score > best:

@@ -449,9 +449,9 @@ def authorise(call: Call, scopes: Sequence[str], filters: bool = False) -> None:
         if not token.allows(scope, stream):
             needed = " and ".join(scopes)
             raise Problem(403, f"this token does not allow this. It needs the scope {needed}, for this stream.")
-    if call.session is not None and call.scope["method"] not in ("GET", "HEAD"):
-        if not csrf_matches(call.session, call.header(b"x-csrf-token") or ""):
-            raise Problem(403, "a session needs the header X-CSRF-Token of its page. Send it, or use a token.")
+    changes = call.session is not None and call.scope["method"] not in ("GET", "HEAD")
+    if changes and not csrf_matches(call.session or "", call.header(b"x-csrf-token") or ""):
+        raise Problem(403, "a session needs the header X-CSRF-Token of its page. Send it, or use a token.")
     call.token = token
 
 
@@ -685,6 +685,8 @@ async def show_stream(call: Call) -> Answer:
 async def latest_model(call: Call) -> Answer:
     """The latest visible model."""
     view = call.service.host(call.parameters["s"]).view
+    if "etag" not in vars(view):
+        await call.service.in_thread(getattr, view, "etag")
     etag = f'"{view.etag}"'.encode()
     headers = [(b"cache-control", b"private, no-cache"), (b"etag", etag)]
     if etag in (part.strip() for part in call.headers.get(b"if-none-match", b"").split(b",")):

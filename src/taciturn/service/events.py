@@ -17,15 +17,15 @@ import asyncio
 import json
 import logging
 import math
+import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from taciturn.contract.contract import Contract
-from taciturn.core.state import new_name
 from taciturn.errors import InvalidInput, StateConflict
 from taciturn.readers.parsed import columns_to_read
 from taciturn.service.messages import NewEvent
@@ -87,10 +87,15 @@ def read_event(body: bytes) -> tuple[NewEvent, bool]:
     return NewEvent(data["row"], data.get("event")), False
 
 
-def event_id(given: str | None) -> str:
-    """The id of an event: as it is given, or a random one."""
-    if given is None:
-        return new_name()
+def random_names() -> Iterator[str]:
+    """Names of 128 random bits; many are drawn at once. For one thread."""
+    while True:
+        drawn = os.urandom(2**12).hex()
+        yield from (drawn[start : start + 32] for start in range(0, len(drawn), 32))
+
+
+def event_id(given: str) -> str:
+    """The id of an event that was given."""
     if not _ID.fullmatch(given):
         raise InvalidInput(
             "the id of an event has up to 128 letters, digits, dots, dashes, underscores and tildes, and begins with a "
@@ -182,11 +187,14 @@ class EventWriter(Writer):
 
     # Opening and closing, in the event loop's thread.
 
-    async def open(self, owner: str, name: str, body: bytes, content: bytes) -> Opened:
-        """The event, once it is committed; as it was opened first, if the request is repeated."""
-        hashes = await self.hashes()
+    async def open(self, owner: str, name: str, body: bytes, content: bytes, new: bool = False) -> Opened:
+        """The event, once it is committed; as it was opened first, if the request is repeated.
+
+        One whose id was made here is `new`.
+        """
+        hashes = self._hashes or await self.hashes()
         event = _named(hashes, owner, name)
-        opened: Opened = await self._exchanged(Opening(event, hashes.of(b"opened", event + body), content))
+        opened: Opened = await self._exchanged(Opening(event, hashes.of(b"opened", event + body), content, new))
         return opened
 
     async def close(self, owner: str, name: str, label: Any) -> int:
@@ -241,7 +249,7 @@ class EventWriter(Writer):
         host, limits = self.service.host(self.name), self.service.limits
         openings = [change for change in changes if isinstance(change, Opening)]
         closings = [change for change in changes if isinstance(change, Closing)]
-        with self.service.turns:
+        with self.service.turns.turn():
             opened, closed = self._log.exchange(
                 openings,
                 closings,
@@ -305,7 +313,7 @@ class EventWriter(Writer):
         which each commit writes.
         """
         most = min(self.service.limits.group_rows, max(_BLOCK, len(at.saved.state) // _BYTES))
-        with self.service.turns:
+        with self.service.turns.turn():
             events = self._log.seal(most, by)
         while len(events) > 1 and isinstance(self._objection(at, at.state.t, len(events)), RequestTooLarge):
             events = events[: len(events) // 2]

@@ -60,8 +60,6 @@ class View:
         The same as an epsilon, with what the streams cost that it was adopted from.
     model : Model
         The model to use; before the first release the data-free one.
-    body, etag : bytes, str
-        The model as it is sent, and its hash.
     closed : bool
         Whether the stream has ended.
     arms : LinearModel, optional
@@ -76,10 +74,18 @@ class View:
     cost: Cost
     spent: Spent
     model: Model
-    body: bytes
-    etag: str
     closed: bool
     arms: LinearModel | None = None
+
+    @cached_property
+    def body(self) -> bytes:
+        """The model as it is sent, which takes a moment for a large one: it is made when it is asked for."""
+        return model_body(self.model)
+
+    @cached_property
+    def etag(self) -> str:
+        """Its hash."""
+        return hashlib.sha256(self.body).hexdigest()[:32]
 
 
 class Host:
@@ -158,7 +164,6 @@ class Host:
     def _view(self, tick: int, k: int, closed: bool) -> View:
         line, visible_at = ({}, None) if k == 0 else self._line(k)
         model = self._model(line)
-        body = model_body(model)
         return View(
             tick,
             k,
@@ -168,8 +173,6 @@ class Host:
             self._cost(model.round, k),
             model.spent,
             model,
-            body,
-            hashlib.sha256(body).hexdigest()[:32],
             closed,
             None if self.ranker is None else self.ranker.model(model.point, line.get("noise_sd"), k),
         )

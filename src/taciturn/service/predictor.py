@@ -69,7 +69,8 @@ class RowPredictor:
             elif len(order) == 1:
                 self._fields = itemgetter(slice(order[0], order[0] + 1))
             self._at = [names.index(name) for name, _, _ in self._others]
-            rows = msgspec.defstruct("Rows", [("rows", list[self.row])], forbid_unknown_fields=True)
+            fields: list[Any] = [("rows", list[self.row])]  # type: ignore[name-defined]
+            rows = msgspec.defstruct("Rows", fields, forbid_unknown_fields=True)
             self._decode = msgspec.json.Decoder(rows).decode
         scale_row(np.zeros(len(numbers)), self._ranges, self._places, np.zeros(self._dimension))  # it is compiled now
 
@@ -88,10 +89,10 @@ class RowPredictor:
         if self.row is None or len(body) > MOST_BYTES:
             return None
         try:
-            rows: list[Any] = self._decode(body).rows
+            decoded: Any = self._decode(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
-        return rows if 0 < len(rows) <= MOST else None
+        return decoded.rows if 0 < len(decoded.rows) <= MOST else None
 
     def as_record(self, row: Any) -> dict[str, Any]:
         """A row of the type `row` as the object that it was."""

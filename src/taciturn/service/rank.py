@@ -32,16 +32,22 @@ if TYPE_CHECKING:
 
 
 _ANY = EpsilonGreedy(1.0)
+_Action = messages.RankedAction
 
 _decode = msgspec.json.Decoder().decode
 
 
 class Decided(NamedTuple):
-    """A decision: what is stored of it, and its answer. Both are secret from others than the visitor."""
+    """A decision: what is stored of it, and its answer. Both are secret from others than the visitor.
+
+    The actions are in order, by their numbers in the contract or else by name, and after them come the probabilities,
+    of which those that are missing at the end are null.
+    """
 
     row: dict[str, Any]
     release: int
-    ranking: list[tuple[str, float | None]]
+    ranking: list[Any]
+    shares: list[float | None]
 
 
 class Ranker:
@@ -66,13 +72,13 @@ class Ranker:
         self._names = list(self._places)
         self._decode = None
         if host.predictor.row is not None and self.contract.user is None:
-            fields = [
+            fields: list[Any] = [
                 ("context_features", host.predictor.row),
                 ("excluded_actions", list[str], msgspec.field(default_factory=list)),
                 ("event_id", messages.EventId | None, None),
                 ("defer_activation", bool, False),
             ]
-            made = msgspec.defstruct("Rank", fields, forbid_unknown_fields=True, rename="camel", kw_only=True)
+            made: Any = msgspec.defstruct("Rank", fields, forbid_unknown_fields=True, rename="camel", kw_only=True)
             made.actions = None
             self._decode = msgspec.json.Decoder(made).decode
 
@@ -88,10 +94,10 @@ class Ranker:
         if self._decode is None or len(body) > MOST_BYTES:
             return None
         try:
-            request: messages.Rank = self._decode(body)
+            request: Any = self._decode(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
-        return request
+        return request  # type: ignore[no-any-return]
 
     def rank(self, request: messages.Rank, finite: bool = True) -> Decided:
         """Rank the actions of a request; `finite` says that no number of a context is NaN or infinite."""
@@ -109,18 +115,33 @@ class Ranker:
         own = V[:, : self.contract.dimension]
         kept = own.tobytes() if len(records) == 1 else own.copy()
         self._clip(V, bad)
-        order, probabilities = ranked(choice, model, V, self._rng)
+        order, shares = ranked(choice, model, V, self._rng)
         first = order[0]
         which = 0 if len(records) == 1 else first
         x = kept if isinstance(kept, bytes) else kept[first].tobytes()
         row: dict[str, Any] = {"x": None if bad[which] else x}
+        if names is self._names:
+            ranking: list[Any] = order
+        else:
+            ranking = [self._places.get(names[each], names[each]) for each in order]
         if self.bandit.actions is not None:
-            row["a"] = self._places[names[first]]
+            row["a"] = ranking[0]
         if self.contract.user is not None:
             row["u"] = text_of(_single(context.get(self.contract.user)))
         if request.defer_activation:
             row["d"] = True
-        return Decided(row, view.k, [(names[each], share) for each, share in zip(order, probabilities, strict=True)])
+        known = len(shares)
+        while known > 1 and shares[known - 1] is None:
+            known -= 1
+        return Decided(row, view.k, ranking, shares[:known])
+
+    def named(self, ranking: Sequence[Any], shares: Sequence[float | None]) -> list[messages.RankedAction]:
+        """The actions of a decision, as they are told."""
+        names, known = self._names, len(shares)
+        return [
+            _Action(names[each] if type(each) is int else each, shares[i] if i < known else None)
+            for i, each in enumerate(ranking)
+        ]
 
     def _candidates(self, request: messages.Rank, context: Any) -> tuple[list[str], list[Any]]:
         """Names of the actions that may be chosen, and a record for each, or one for all of them."""

@@ -135,10 +135,10 @@ class PlainRows:
         if self._decode is None or len(body) > MOST_BYTES:
             return None
         try:
-            rows: list[Any] = self._decode(body).rows
+            decoded: Any = self._decode(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
-        return rows or None
+        return decoded.rows or None
 
     def records(self, rows: Sequence[Any]) -> list[dict[str, Any]]:
         """The rows as the objects that they were."""

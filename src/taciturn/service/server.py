@@ -120,7 +120,8 @@ def protocol(limits: Limits) -> type[HttpToolsProtocol]:
 
         def on_message_begin(self) -> None:
             super().on_message_begin()
-            self.scope[CONNECTION] = self  # type: ignore[typeddict-unknown-key]
+            scope: Any = self.scope
+            scope[CONNECTION] = self
 
         def on_message_complete(self) -> None:
             self._arrived()
@@ -153,8 +154,9 @@ def protocol(limits: Limits) -> type[HttpToolsProtocol]:
             if self._idle is not None:
                 self._idle.cancel()
                 self._idle = None
-            if self.scope is not None:
-                self.scope.pop(CONNECTION, None)  # type: ignore[typeddict-item]
+            scope: Any = self.scope
+            if scope is not None:
+                scope.pop(CONNECTION, None)
             super().connection_lost(exc)
 
         def _end(self, status: bytes) -> None:

@@ -11,7 +11,6 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
@@ -29,7 +28,16 @@ from taciturn.runs.renewal import RENEWAL, check_successor, follows, renewal_of,
 from taciturn.runs.run import CHARGE, SERVED
 from taciturn.service import messages
 from taciturn.service.clock import TickClock
-from taciturn.service.events import EventWriter, NoEvents, event_id, packed, read_event, stored_row, unpacked
+from taciturn.service.events import (
+    EventWriter,
+    NoEvents,
+    event_id,
+    packed,
+    random_names,
+    read_event,
+    stored_row,
+    unpacked,
+)
 from taciturn.service.host import Host, budget_message
 from taciturn.service.live import Changes
 from taciturn.service.metrics import Metrics
@@ -132,8 +140,8 @@ class Service:
         Who may do what.
     changes : Changes
         Wakes those who wait for new releases.
-    turns : context manager
-        What threads hold while they write rows or events (`taciturn.service.turns`).
+    turns : Turns
+        In which threads write rows and events.
 
     Examples
     --------
@@ -175,12 +183,13 @@ class Service:
         self.metrics = Metrics()
         self.changes = Changes()
         self.writers: dict[str, Writer] = {}
-        self.turns: AbstractContextManager[None] = Turns() if store.database.backend.one_writer else nullcontext()
+        self.turns = Turns(store.database.backend.one_writer)
         self.live = 0
         self.bodies = 0
         self.ready = False
         self._hosts: dict[str, Host] = {}
         self._unshown: set[str] = set()
+        self._names = random_names()  # of events, in the event loop's thread
         self._opening = threading.Lock()
         self._refreshing = threading.Lock()
         self._threads = ThreadPoolExecutor(8, "taciturn")
@@ -497,12 +506,12 @@ class Service:
         if host.ranker is not None:
             raise InvalidInput(f"{name} chooses actions. Ask POST /v1/streams/{name}/rank.")
         request, finite = read_event(body)
-        known = event_id(request.event)
+        known = next(self._names) if request.event is None else event_id(request.event)
         made = host.predict(RowBatch([request.row], (), 1, finite), probabilities)
         [shares] = made.probabilities if made.probabilities is not None else [None]
         answer: Any = [made.release, made.predictions[0], made.classes, shares]
         content = packed(stored_row(request.row, host.contract), answer)
-        opened = await writer.open(owner, known, body, content)
+        opened = await writer.open(owner, known, body, content, request.event is None)
         if opened.content is not content:  # of the first request
             _, answer = unpacked(opened.content)
         release, prediction, classes, shares = answer
@@ -518,16 +527,15 @@ class Service:
         writer, host = self.event_writer(name), self.host(name)
         if host.ranker is None:
             raise InvalidInput(f"{name} predicts, and chooses no actions. State [bandit] in the contract of a stream.")
-        known = event_id(request.event_id)
+        known = next(self._names) if request.event_id is None else event_id(request.event_id)
         decided = host.ranker.rank(request, finite)
-        content = packed(decided.row, [decided.release, decided.ranking])
-        opened = await writer.open(owner, known, body, content)
+        content = packed(decided.row, [decided.release, decided.ranking, decided.shares])
+        opened = await writer.open(owner, known, body, content, request.event_id is None)
+        release, ranking, shares = decided.release, decided.ranking, decided.shares
         if opened.content is not content:  # of the first request
-            _, (release, ranking) = unpacked(opened.content)
-            decided = decided._replace(release=release, ranking=ranking)
-        actions = [messages.RankedAction(action, share) for action, share in decided.ranking]
-        first = actions[0].id
-        return messages.Ranked(name, known, first, actions, opened.number, opened.due, decided.release)
+            _, (release, ranking, shares) = unpacked(opened.content)
+        actions = host.ranker.named(ranking, shares)
+        return messages.Ranked(name, known, actions[0].id, actions, opened.number, opened.due, release)
 
     async def close_event(self, name: str, event: str, label: messages.Value, owner: str = "") -> messages.Closed:
         """Store the label of an event; the answer comes after the commit."""

@@ -419,7 +419,7 @@ class Writer:
         generation, _, k, token = state.position
         content = state.to_bytes({**published.arrays, **watched}, layers_apart=True)
         added = {layer.name: None if layer.name in at.saved.layers else layer.to_bytes() for layer in layers}
-        with service.turns:
+        with service.turns.turn():
             now = service.clock.now()
             tick = max(service.clock.visible_at(now), visible_at)
             saved = service.store.commit(

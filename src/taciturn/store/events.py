@@ -76,11 +76,15 @@ class StreamEnded(StateConflict):
 
 
 class Opening(NamedTuple):
-    """An event to open: keyed hashes of its id and of that with its request, and its content, which is secret."""
+    """An event to open: keyed hashes of its id and of that with its request, and its content, which is secret.
+
+    One whose id was made at random for it is `new`, and is not looked for among the others.
+    """
 
     id: bytes
     body: bytes
     content: bytes
+    new: bool = False
 
 
 class Closing(NamedTuple):
@@ -169,6 +173,7 @@ class EventLog:
         try:
             return self._exchange(openings, closings, wait, most, horizon)
         except OutcomeUnknown:  # what was committed is recognised
+            openings = [each._replace(new=False) for each in openings]
             return self._exchange(openings, closings, wait, most, horizon)
 
     def _exchange(
@@ -181,7 +186,7 @@ class EventLog:
             if ended:
                 error = StreamEnded(f"{self.name} is closed, and learns no more.")
                 return [error] * len(openings), [error] * len(closings)
-            ids = {each.id for each in openings} | {each.id for each in closings}
+            ids = {each.id for each in openings if not each.new} | {each.id for each in closings}
             known = self._known(now, list(ids))
             began = max(time, at)  # clocks may be set back, and the order of events is that of their waits
             outcomes: list[Opened | Exception] = []

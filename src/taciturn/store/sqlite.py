@@ -40,6 +40,9 @@ _NETWORK = (
 )
 
 
+_CACHE = 2**14  # kilobytes of pages that a connection keeps: those of a large state, and of the keys of requests
+
+
 class _SqliteTransaction:
     """An open transaction."""
 
@@ -78,6 +81,7 @@ class Sqlite:
             raise InvalidInput(f"{self.path} does not exist. Check the address.")
         connection = open_connection(self.path)
         try:
+            connection.execute(f"PRAGMA cache_size=-{_CACHE}")
             _make_durable(connection, self.path)
         except BaseException:
             connection.close()
