@@ -292,7 +292,8 @@ class EventWriter(Writer):
 
     def _learn_next(self, at: Learning, visible_at: int) -> int:
         """Learn one block of sealed events; how many."""
-        events = self._log.seal(self.service.limits.group_rows)
+        limits = self.service.limits
+        events = self._log.seal(limits.group_rows, limits.queued_bytes)
         while len(events) > 1 and isinstance(self._objection(at, at.state.t, len(events)), RequestTooLarge):
             events = events[: len(events) // 2]
         if not events or events[0].number != at.state.t + 1:

@@ -280,29 +280,41 @@ class EventLog:
             )
             return bool(found) and int(found[0][0]) <= self._time(now)
 
-    def seal(self, most: int = 2**16) -> list[Event]:
-        """The next events of the stream whose wait has passed, in order; from now on they take no label."""
+    def seal(self, most: int = 2**16, most_bytes: int = 2**26) -> list[Event]:
+        """The next events of the stream whose wait has passed, in order; from now on they take no label.
+
+        They are at most so many, with contents and labels of at most so many bytes, or one that is larger.
+        """
         with self._database.transaction() as now:
             _, sealed, _ = self._locked(now)
             learnt, ended = self._stream(now)
             if ended:
                 return []
             time = self._time(now)
-            rows = now.rows(
-                "SELECT number, due, content, label FROM stream_events WHERE lineage = ? AND number > ? "
-                "ORDER BY number LIMIT ?",
+            last, size = learnt, 0
+            for number, due, length in now.rows(
+                "SELECT number, due, COALESCE(length(content), 0) + COALESCE(length(label), 0) FROM stream_events "
+                "WHERE lineage = ? AND number > ? ORDER BY number LIMIT ?",
                 self.lineage,
                 learnt,
                 most,
+            ):
+                size += int(length)
+                if (due > time and number > sealed) or (last > learnt and size > most_bytes):
+                    break
+                last = int(number)
+            if last > sealed:
+                now.execute("UPDATE event_logs SET sealed = ? WHERE lineage = ?", last, self.lineage)
+            rows = now.rows(
+                "SELECT number, content, label FROM stream_events WHERE lineage = ? AND number > ? AND number <= ? "
+                "ORDER BY number",
+                self.lineage,
+                learnt,
+                last,
             )
-            due = 0
-            while due < len(rows) and (rows[due][1] <= time or rows[due][0] <= sealed):
-                due += 1
-            if due and rows[due - 1][0] > sealed:
-                now.execute("UPDATE event_logs SET sealed = ? WHERE lineage = ?", int(rows[due - 1][0]), self.lineage)
         return [
             Event(int(number), self._read(content, int(number), "event"), self._read(label, int(number), "label"))
-            for number, _, content, label in rows[:due]
+            for number, content, label in rows
         ]
 
     @property
