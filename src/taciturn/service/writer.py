@@ -104,8 +104,8 @@ class Hashes:
     stream, which takes an eighth of the time for large bodies. Two bodies of L bytes have the same Poly1305 hash with
     probability `8·⌈L/16⌉ / 2^106` over its key (Bernstein, *The Poly1305-AES message-authentication code*, 2005,
     theorem 3.3), below 2^-83 for 16 MB, and nothing that anybody sees depends on that hash but whether two are equal:
-    HMAC under another key is a random function to those without the key. The hash of the request's key is in it, so that
-    equal bodies have other hashes under other keys: a hash in a stolen database tells nothing of a body.
+    HMAC under another key is a random function to those without the key. The hash of the request's key is in it, so
+    that equal bodies have other hashes under other keys: a hash in a stolen database tells nothing of a body.
 
     >>> hashes = Hashes(bytes(32))
     >>> hashes.body("text/plain", b"rows", b"key") == hashes.body("text/plain", b"other rows", b"key")
