@@ -13,7 +13,8 @@ An event passes these states, each in one transaction:
 4. *learnt*: `Store.commit` stores a state whose round is the event's number or a later one, and erases its content.
 
 **Claim.** Whenever processes stop, and however many of them use the stream: an event that was opened is learnt once, at
-the round of its number; with the label that was accepted, if one was; and a label that was rejected is never learnt.
+the round of its number; with the label that was accepted, if one was; and a label that was rejected is never learnt,
+unless it is sent again after the clock was set back, before its event was sealed.
 
 *Proof.* Rounds of a stream of events are events alone: `Store.commit` rejects a round beyond the last sealed event, so
 that nothing else takes one. Numbers are consecutive, as the row of `event_logs` is locked by whoever opens. Each round
