@@ -264,6 +264,23 @@ def test_nothing_of_an_event_is_in_clear(event_site, tmp_path, monkeypatch):
     assert here.client.open({"age": 1}).status_code == 409
 
 
+def test_events_that_are_learnt_at_once_fit_into_memory(event_site, tmp_path):
+    """Of large ones there are fewer in a commit, also one alone; the models are the same."""
+    here = event_site(seed=7, limits=Limits(queued_bytes=2**12))
+    rows = [without_label(row) | {"town": "a" * (2 * number**3)} for number, row in enumerate(some_rows(20))]
+    for number, row in enumerate(rows):
+        here.client.open(row, f"e{number}")
+    sealed = []
+    seal = here.service.event_writer(NAME)._log.seal
+    here.service.event_writer(NAME)._log.seal = lambda *most: sealed.append(seal(*most)) or sealed[-1]
+    assert (here.wait(), here.round) == (20, 20)
+    sizes = [[len(each.content) for each in events] for events in sealed]
+    assert len(sizes) > 4
+    assert all(len(each) == 1 or sum(each) <= 2**12 for each in sizes)
+    assert max(len(each) for each in sizes) > 4
+    assert models(here.service) == learnt_at_once(tmp_path, rows, later())
+
+
 @pytest.mark.privacy
 @pytest.mark.parametrize("contract", [later(), deciding()], ids=["labels", "rewards"])
 def test_a_stolen_store_without_its_key_does_not_tell_equal_rows_or_labels(event_site, monkeypatch, contract):
@@ -298,8 +315,8 @@ def test_a_tick_learns_what_is_due_by_then_in_blocks(event_site, monkeypatch):
     monkeypatch.setattr(events, "_BYTES", 10**9)
     sealed, seal = [], EventLog.seal
 
-    def counted(self, most, by):
-        sealed.append(len(made := seal(self, most, by)))
+    def counted(self, *limits):
+        sealed.append(len(made := seal(self, *limits)))
         return made
 
     monkeypatch.setattr(EventLog, "seal", counted)

@@ -81,6 +81,17 @@ def test_keys_and_rows_are_not_in_the_store(served, tmp_path):
     assert b"12.345678" not in content
 
 
+@pytest.mark.privacy
+def test_equal_rows_of_two_requests_do_not_show_in_the_store(served):
+    service, client, _ = served
+    for key in ("a key", "another key"):
+        assert client.learn(some_rows(1), key).status_code == 200
+        assert client.learn(some_rows(1), key).status_code == 200, "a repeated request is recognised"
+    with service.store.database.transaction(write=False) as now:
+        [(one,), (two,)] = now.rows("SELECT body FROM requests")
+    assert one != two
+
+
 def test_requests_that_wait_become_one_commit(served):
     """While one commit is under way, others wait, and then share the next."""
     service, client, _ = served

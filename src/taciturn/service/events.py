@@ -312,9 +312,10 @@ class EventWriter(Writer):
         Requests wait while a block is sealed, and while it is committed. So it is small, unless the state is large,
         which each commit writes.
         """
-        most = min(self.service.limits.group_rows, max(_BLOCK, len(at.saved.state) // _BYTES))
+        limits = self.service.limits
+        most = min(limits.group_rows, max(_BLOCK, len(at.saved.state) // _BYTES))
         with self.service.turns.turn():
-            events = self._log.seal(most, by)
+            events = self._log.seal(most, by, limits.queued_bytes)
         while len(events) > 1 and isinstance(self._objection(at, at.state.t, len(events)), RequestTooLarge):
             events = events[: len(events) // 2]
         if not events or events[0].number != at.state.t + 1:

@@ -82,7 +82,7 @@ class Limits:
     rows, group_rows : int
         Rows of a request, and of a commit of several requests.
     queued_rows, queued_bytes : int
-        What may wait to be learnt, for each stream.
+        What may wait to be learnt, for each stream. Events wait in the store: of them these bytes are in a commit.
     event, queued_events, pending_events : int
         Bytes of a request that opens or closes an event; events that wait to be stored, and events that wait for their
         labels, for each stream.

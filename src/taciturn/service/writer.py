@@ -106,15 +106,17 @@ class RequestTooLarge(InvalidInput):
 class Hashes:
     """Keyed hashes of the requests of a stream, 16 bytes each: what the store has of keys and bodies.
 
-    They are BLAKE2b under a secret key of the stream (RFC 7693), a random function to those without the key: a hash in
-    a stolen database tells which requests are equal and nothing else of them. That of a long body is BLAKE2b of its
-    Poly1305 hash under another secret key, which takes a fraction of the time. Two bodies of L bytes have the same
-    Poly1305 hash with probability `8·⌈L/16⌉ / 2^106` over its key (Bernstein, *The Poly1305-AES message-authentication
-    code*, 2005, theorem 3.3), below 2^-83 for 16 MB, and nothing that anybody sees depends on that hash but whether two
-    are equal.
+    They are BLAKE2b under a secret key of the stream (RFC 7693), a random function to those without the key. That of a
+    long body is BLAKE2b of its Poly1305 hash under another secret key, which takes a fraction of the time. Two bodies
+    of L bytes have the same Poly1305 hash with probability `8·⌈L/16⌉ / 2^106` over its key (Bernstein, *The
+    Poly1305-AES message-authentication code*, 2005, theorem 3.3), below 2^-83 for 16 MB, and nothing that anybody sees
+    depends on that hash but whether two are equal. The hash of the request's key is in that of its body, so that equal
+    bodies have other hashes under other keys: a hash in a stolen database tells nothing of a body.
 
     >>> hashes = Hashes(bytes(32))
-    >>> hashes.body("text/plain", b"rows") == hashes.body("text/plain", b"other rows")
+    >>> hashes.body("text/plain", b"rows", b"key") == hashes.body("text/plain", b"other rows", b"key")
+    False
+    >>> hashes.body("text/plain", b"rows", b"key") == hashes.body("text/plain", b"rows", b"another key")
     False
     """
 
@@ -132,11 +134,11 @@ class Hashes:
         """The hash of an idempotency key."""
         return self.of(b"key", key.encode("utf-8", "surrogatepass"))
 
-    def body(self, media: str, body: bytes) -> bytes:
-        """The hash of a body, and of its media type."""
+    def body(self, media: str, body: bytes, key: bytes) -> bytes:
+        """The hash of a body, of its media type, and of the hash of its key."""
         if len(body) <= _SHORT:
-            return self.of(b"body", b"%s\0%s" % (media.encode(), body))
-        return self.of(b"long body", Poly1305.generate_tag(self._poly1305_key, body) + media.encode())
+            return self.of(b"body", b"%s%s\0%s" % (key, media.encode(), body))
+        return self.of(b"long body", Poly1305.generate_tag(self._poly1305_key, body) + key + media.encode())
 
 
 @dataclass(eq=False)
@@ -210,9 +212,9 @@ class Writer:
         hashes = await self.hashes()
         hashed = hashes.key(key)
         if len(body) > SMALL:
-            batch, content = await self.service.in_thread(self._read, hashes, media, body)
+            batch, content = await self.service.in_thread(self._read, hashes, hashed, media, body)
         else:
-            batch, content = self._read(hashes, media, body)
+            batch, content = self._read(hashes, hashed, media, body)
         entry = self._waiting.get(hashed)
         if entry is not None:  # the same request waits already
             if not hmac.compare_digest(entry.body, content):
@@ -245,11 +247,11 @@ class Writer:
         assert self._hashes is not None
         return self._hashes
 
-    def _read(self, hashes: Hashes, media: str, body: bytes) -> tuple[RowBatch, bytes]:
+    def _read(self, hashes: Hashes, key: bytes, media: str, body: bytes) -> tuple[RowBatch, bytes]:
         """The rows of a request, and the hash of its body."""
         host = self.service.host(self.name)
         batch = read_rows(media, body, host.contract, labelled=True, most=self.service.limits.rows, plain=host.plain)
-        return batch, hashes.body(media, body)
+        return batch, hashes.body(media, body, key)
 
     async def finish(self) -> None:
         """Wait until all that waits is answered."""

@@ -13,7 +13,8 @@ An event passes these states, each in one transaction:
 4. *learnt*: `Store.commit` stores a state whose round is the event's number or a later one, and erases its content.
 
 **Claim.** Whenever processes stop, and however many of them use the stream: an event that was opened is learnt once, at
-the round of its number; with the label that was accepted, if one was; and a label that was rejected is never learnt.
+the round of its number; with the label that was accepted, if one was; and a label that was rejected is never learnt,
+unless it is sent again after the clock was set back, before its event was sealed.
 
 *Proof.* Rounds of a stream of events are events alone: `Store.commit` rejects a round beyond the last sealed event, so
 that nothing else takes one. Numbers are consecutive, as the row of `event_logs` is locked by whoever opens. Each round
@@ -281,10 +282,11 @@ class EventLog:
             )
             return bool(found) and int(found[0][0]) <= self._until(now, by)
 
-    def seal(self, most: int = 2**16, by: int | None = None) -> list[Event]:
+    def seal(self, most: int = 2**16, by: int | None = None, most_bytes: int = 2**26) -> list[Event]:
         """The next events of the stream whose wait has passed, in order; from now on they take no label.
 
-        `by` is a time, in milliseconds since the epoch: events whose wait ends later are left for the next time.
+        `by` is a time, in milliseconds since the epoch: events whose wait ends later are left for the next time. They
+        are at most so many, with contents and labels of at most so many bytes, or one that is larger.
         """
         with self._database.transaction() as now:
             _, sealed, _ = self._locked(now)
@@ -292,21 +294,30 @@ class EventLog:
             if ended:
                 return []
             time = self._until(now, by)
-            rows = now.rows(
-                "SELECT number, due, content, label FROM stream_events WHERE lineage = ? AND number > ? "
-                "ORDER BY number LIMIT ?",
+            last, size = learnt, 0
+            for number, due, length in now.rows(
+                "SELECT number, due, COALESCE(length(content), 0) + COALESCE(length(label), 0) FROM stream_events "
+                "WHERE lineage = ? AND number > ? ORDER BY number LIMIT ?",
                 self.lineage,
                 learnt,
                 most,
+            ):
+                size += int(length)
+                if (due > time and number > sealed) or (last > learnt and size > most_bytes):
+                    break
+                last = int(number)
+            if last > sealed:
+                now.execute("UPDATE event_logs SET sealed = ? WHERE lineage = ?", last, self.lineage)
+            rows = now.rows(
+                "SELECT number, content, label FROM stream_events WHERE lineage = ? AND number > ? AND number <= ? "
+                "ORDER BY number",
+                self.lineage,
+                learnt,
+                last,
             )
-            due = 0
-            while due < len(rows) and (rows[due][1] <= time or rows[due][0] <= sealed):
-                due += 1
-            if due and rows[due - 1][0] > sealed:
-                now.execute("UPDATE event_logs SET sealed = ? WHERE lineage = ?", int(rows[due - 1][0]), self.lineage)
         return [
             Event(int(number), self._read(content, int(number), "event"), self._read(label, int(number), "label"))
-            for number, _, content, label in rows[:due]
+            for number, content, label in rows
         ]
 
     def time(self) -> int:
