@@ -192,6 +192,27 @@ def test_a_release_is_visible_from_its_tick_on_and_not_before(served):
 
 
 @pytest.mark.privacy
+@pytest.mark.parametrize(("wrong", "waits"), [(60_000, True), (-60_000, True), (10**10, False), (-(10**7), False)])
+def test_a_clock_that_was_wrong_for_a_moment_does_not_silence_a_stream(served, wrong, waits):
+    """A tick that lies years ahead, by a clock that was set since, is not waited for; one of another server is."""
+    service, client, next_tick = served
+    clock = type(service.clock)
+    if wrong > 0:
+        clock.time += wrong
+    client.learn(some_rows(10), "one")
+    clock.time -= abs(wrong)
+    service.refresh()
+    assert service.host(NAME).view.k == 0
+    client.learn(some_rows(10, seed=1), "two")
+    service.refresh()
+    assert service.host(NAME).view.k == 0, "it is not shown before its tick"
+    next_tick(2)
+    assert service.host(NAME).view.k == (0 if waits else 2)
+    next_tick(60)
+    assert service.host(NAME).view.k == 2
+
+
+@pytest.mark.privacy
 def test_a_commit_that_ends_after_its_tick_is_seen_at_the_next_one(served):
     """What is answered between two ticks was visible at the first, even if a commit ended in between."""
     service, client, next_tick = served

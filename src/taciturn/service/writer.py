@@ -360,7 +360,7 @@ class Writer:
         requests: Sequence[Request] = (),
         lease: int = 0,
     ) -> None:
-        """Learn rows as one block, and commit it; its releases become visible at `visible_at` or later."""
+        """Learn rows as one block, and commit it; `visible_at` is the tick of the last release."""
         service, host = self.service, self.service.host(self.name)
         private, plan = host.private, host.plan
         of_users = isinstance(private.unit, User)
@@ -379,7 +379,7 @@ class Writer:
         layers = state.users.layers if state.users is not None else ()
         text = b"".join(lines)
         now = service.clock.now()
-        tick = max(service.clock.visible_at(now), visible_at)
+        tick = service.clock.visible_at(now, visible_at)
         generation, _, k, token = state.position
         saved = service.store.commit(
             at.saved,
