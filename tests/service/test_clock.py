@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taciturn.errors import InvalidInput
-from taciturn.service.clock import FARTHEST, TickClock
+from taciturn.service.clock import TickClock
+from taciturn.store.store import FARTHEST
 
 TIMES = st.integers(0, 10**13)
 

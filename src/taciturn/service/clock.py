@@ -13,9 +13,7 @@ import time
 from dataclasses import dataclass
 
 from taciturn.errors import number
-
-FARTHEST = 7_200_000
-"""Milliseconds that a tick may lie ahead: two hours, as ticks of other servers may be an hour apart."""
+from taciturn.store.store import FARTHEST
 
 
 @dataclass(frozen=True)
