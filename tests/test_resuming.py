@@ -367,6 +367,16 @@ def test_a_stored_range_whose_square_overflows_is_damaged(label, value):
             one.resumed(replace(state, numbers=edited))
 
 
+@pytest.mark.privacy
+@pytest.mark.parametrize("value", [1e160, 1e300])
+def test_a_stored_weight_whose_square_overflows_is_damaged(value):
+    one = cases()["qftl"]
+    state, _ = one.run(one.start(), X[:5], Y[:5])
+    edited = replace(state, numbers=state.numbers | {"learner.weight": np.array(value)})
+    with pytest.raises(StateConflict, match="damaged"):
+        one.resumed(edited)
+
+
 class Cautious(BLT):
     """More noise than the budget asks for, so that a little less of it keeps the budget, too."""
 

@@ -1,6 +1,7 @@
 """Which rows of a user count, and that no other row has influence."""
 
 import datetime
+import io
 import math
 from decimal import Decimal
 
@@ -294,6 +295,24 @@ def test_a_state_without_records_is_not_one_of_a_user_level_stream(tmp_path):
         np.savez(file, **kept)
     with pytest.raises(StateConflict, match="records of users"):
         private.load(tmp_path / "cut")
+
+
+@pytest.mark.parametrize("name", ["period", "first"])
+@pytest.mark.parametrize("value", ["nan", "text", math.nan, math.inf, 1e300, -1, 1.0, True, [1], [], None])
+def test_damaged_periods_are_refused(name, value):
+    private = private_sum(2, 1.0, PRIVACY, 20, unit=User(2, period="month"))
+    state, _ = private.run(private.start(), np.ones((3, 2)), users=["a", "a", "b"])
+    with np.load(io.BytesIO(state.to_bytes())) as content:
+        arrays = {each: content[each] for each in content.files}
+    if value is None and name == "first":
+        return  # an older file has none
+    damaged = {**arrays, f"users/{name}": np.array(value)}
+    if value is None:
+        del damaged[f"users/{name}"]
+    file = io.BytesIO()
+    np.savez(file, **damaged)
+    with pytest.raises(StateConflict):
+        private.read(file.getvalue())
 
 
 def test_an_interrupted_call_leaves_the_records(tmp_path):

@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import importlib
+import io
 import json
 import os
 import pickle
@@ -324,6 +325,16 @@ def test_other_files_are_refused(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(StateConflict, match="dump"):
         read_state(path)
+
+
+@pytest.mark.parametrize("header", ["[]", "[1, 2]", "3", "null", '"text"', "{}", "nan", "[" * 10**5])
+def test_a_header_that_is_no_header_is_refused(header):
+    with np.load(io.BytesIO(private().start().to_bytes())) as content:
+        arrays = {name: content[name] for name in content.files}
+    file = io.BytesIO()
+    np.savez(file, **{**arrays, "header": np.array(header)})
+    with pytest.raises(StateConflict):
+        read_state(file.getvalue())
 
 
 @given(st.integers(0, 10**6), st.integers(0, 255))

@@ -228,6 +228,9 @@ def test_gaps_other_queries_and_files_that_come_twice_are_rejected(tmp_path):
         stream.learn("query", 1, names[1:3])
     with pytest.raises(StateConflict, match="handed over a second time"):
         stream.learn("query", 1, [names[5], names[5]])
+    for again in (f"./{names[0]}", f".//{names[0]}", str(tmp_path / names[0])):
+        with pytest.raises(StateConflict, match="handed over a second time"):
+            stream.learn("query", 1, [again])
     with pytest.raises(StateConflict, match="never learnt"):
         stream.learn("query", 2, names[2:3])
     stream.continue_with("other")  # the checkpoint was deleted: all files come again

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import gc
 import os
 import pickle
 import threading
+import weakref
 from itertools import pairwise
 
 import numpy as np
@@ -67,6 +69,24 @@ def test_a_release_that_is_repeated_has_new_noise(order):
     ahead, rows = NoiseAhead(), Rows()
     given = [asked(ahead, k, rows) for k in order]
     assert len(set(given)) == len(order)
+
+
+def test_a_row_that_was_used_is_not_kept_by_those_that_follow():
+    """Whoever reads the memory of a process later finds no noise of earlier releases, which would uncover them."""
+    ahead, rows, drawn = NoiseAhead(), Rows(), []
+
+    def draw(releases: range) -> np.ndarray:
+        made = rows(releases)
+        drawn.append(weakref.ref(made))
+        return made
+
+    for k in range(1, 5):
+        asked(ahead, k, draw)
+    row = ahead.take(5)
+    assert row is not None
+    assert row.base is None
+    gc.collect()
+    assert [each() for each in drawn] == [None] * len(drawn)
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda ahead: pickle.loads(pickle.dumps(ahead))])

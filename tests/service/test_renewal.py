@@ -12,6 +12,7 @@ from taciturn.accounting.ledger import Ledger
 from taciturn.client import Client as PublicClient
 from taciturn.client import ServiceError
 from taciturn.contract.contract import contract_of
+from taciturn.errors import StateConflict
 from taciturn.service.server import running
 from taciturn.service.service import Service
 from taciturn.store import Store
@@ -99,6 +100,33 @@ def test_after_a_restart_it_goes_on_as_before(place):
         assert point.shape == host.view.model.point.shape
     finally:
         again.close()
+
+
+def test_a_server_that_was_slower_answers_as_the_other_did(place, monkeypatch):
+    """Two clients, or one whose request was repeated by a proxy, ask two servers at once."""
+    service, _ = service_at(place, ledger="people", tick=0.1)
+    learnt(service, some_rows(10), "one")
+    other = Service(Store(place), tick=0.1)
+    for each in (service, other):
+        each.refresh()
+        while each.host(NAME).view.k < 1:
+            each.refresh()
+    create = service.store.create
+
+    def slow(*arguments, **settings):
+        other._renew(other.host(NAME), "next", other.host(NAME).contract, "people")
+        return create(*arguments, **settings)
+
+    monkeypatch.setattr(service.store, "create", slow)
+    try:
+        made = service._renew(service.host(NAME), "next", service.host(NAME).contract, "people")
+        assert made.opened.stream.name == "next"
+        assert len(Ledger(place, population="people").lines) == 2
+        with pytest.raises(StateConflict, match="already"):
+            service._renew(service.host("next"), NAME, service.host(NAME).contract, "people")
+    finally:
+        service.close()
+        other.close()
 
 
 @pytest.mark.parametrize("after", [False, True])

@@ -203,6 +203,28 @@ def test_a_release_is_visible_from_its_tick_on_and_not_before(served):
 
 
 @pytest.mark.privacy
+@pytest.mark.parametrize("more", [False, True])
+@pytest.mark.parametrize(("wrong", "waits"), [(60_000, True), (-60_000, True), (10**10, False), (-(10**7), False)])
+def test_a_clock_that_was_wrong_for_a_moment_does_not_silence_a_stream(served, wrong, waits, more):
+    """A tick that lies years ahead, by a clock that was set since, is not waited for; one of another server is."""
+    service, client, next_tick = served
+    clock = type(service.clock)
+    if wrong > 0:
+        clock.time += wrong
+    client.learn(some_rows(10), "one")
+    clock.time -= abs(wrong)
+    if more:
+        client.learn(some_rows(10, seed=1), "two")
+    assert service.host(NAME).view.k == 0, "nothing is shown between two ticks"
+    next_tick(2)
+    assert service.host(NAME).view.k == (0 if waits else 1 + more)
+    if more:
+        assert (service.host(NAME).view.visible_at == clock.time - 1000) != waits, "dated by the present clock"
+    next_tick(60)
+    assert service.host(NAME).view.k == 1 + more
+
+
+@pytest.mark.privacy
 def test_a_commit_that_ends_after_its_tick_is_seen_at_the_next_one(served):
     """What is answered between two ticks was visible at the first, even if a commit ended in between."""
     service, client, next_tick = served
@@ -513,12 +535,13 @@ def test_hashes_tell_kinds_types_and_bodies_apart():
     """Short and long bodies are hashed in two ways, of which none has a hash of the other."""
     hashes, other = Hashes(bytes(32)), Hashes(bytes(31) + b"\1")
     contents = [b"", b"rows", b"rows\0", b"x" * 8_192, b"x" * 8_193, b"x" * 100_000]
-    made = [hashes.body(media, content) for media in ("a", "b") for content in contents]
+    made = [hashes.body(media, content, b"key") for media in ("a", "b") for content in contents]
     made += [hashes.of(kind, content) for kind in (b"key", b"event", b"opened") for content in contents]
-    made += [other.body("a", content) for content in contents]
+    made += [other.body("a", content, b"key") for content in contents]
     assert len(set(made)) == len(made)
     assert {len(each) for each in made} == {16}
-    assert hashes.body("a", contents[-1]) == Hashes(bytes(32)).body("a", contents[-1])
+    assert hashes.body("a", contents[-1], b"key") == Hashes(bytes(32)).body("a", contents[-1], b"key")
+    assert hashes.body("a", b"1", b"key") != hashes.body("a", b"1", b"another key")
 
 
 def test_a_commit_waits_for_those_who_come_and_not_for_others():

@@ -8,12 +8,17 @@ and 4.3.16).
 Threads of a service read states at the same time. `numpy.load` parses the header of each array by `ast.literal_eval`,
 and before Python 3.12.8 a thread that parses while another one does can fail with "SystemError: AST constructor
 recursion depth mismatch" (CPython's gh-106905). The headers of plain arrays have one form, which is read here instead.
+
+A file that is read may be damaged, or made to do damage: nothing is decompressed, and no more is read than the file
+has, however often its directory lists it.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -73,24 +78,43 @@ def write_npz(file: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 
 def read_npz(file: BinaryIO) -> dict[str, NDArray[Any]]:
-    """All arrays of a file, by name; no pickled ones. Slow twin: `numpy.load`.
+    """All arrays of a file, by name; no pickled or compressed ones. Slow twin: `numpy.load`.
+
+    A file that is damaged is told by an `OSError`, `ValueError`, `TypeError`, `RuntimeError` or `zipfile.BadZipFile`.
 
     >>> file = BytesIO()
     >>> np.savez(file, one=np.arange(3.0), two=np.array("text"))
     >>> {name: array.tolist() for name, array in read_npz(file).items()}
     {'one': [0.0, 1.0, 2.0], 'two': 'text'}
     """
+    size = file.seek(0, os.SEEK_END)
     with zipfile.ZipFile(file) as archive:
-        return {name.removesuffix(".npy"): _array(archive.read(name)) for name in archive.namelist()}
+        entries = archive.infolist()
+        if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
+            raise ValueError("arrays were expected as they are, and these are compressed.")
+        if sum(entry.file_size for entry in entries) > size:
+            raise ValueError("the directory of this archive lists more than there is.")
+        names = [entry.filename.removesuffix(".npy") for entry in entries]
+        if len(set(names)) < len(names):
+            raise ValueError("two arrays of this archive have one name.")
+        return {name: _array(archive.read(entry)) for name, entry in zip(names, entries, strict=True)}
 
 
 def _array(content: bytes) -> NDArray[Any]:
     header = _HEADER.match(content)
     if header is None or header.end() != 10 + int.from_bytes(header["length"], "little"):
-        return np.lib.format.read_array(BytesIO(content), allow_pickle=False)
+        return _by_numpy(content)
     shape = tuple(int(side) for side in header["shape"].split(b",") if side.strip())
     flat = np.frombuffer(bytearray(content[header.end() :]), np.dtype(header["dtype"].decode()))
     return flat.reshape(shape, order="F" if header["fortran"] == b"True" else "C")
+
+
+def _by_numpy(content: bytes) -> NDArray[Any]:
+    """An array of another type, or of another version of the format."""
+    try:
+        return np.lib.format.read_array(BytesIO(content), allow_pickle=False)
+    except (SyntaxError, tokenize.TokenError, OverflowError, MemoryError) as error:
+        raise ValueError("the header of this array is damaged.") from error
 
 
 @lru_cache(maxsize=1024)

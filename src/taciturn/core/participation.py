@@ -131,13 +131,21 @@ class UserRecords:
             read = [layer_from_bytes(name, layers[name]) for name in names]
         else:
             read = [layer_of(arrays.get("hashes"), arrays.get("records"))]
-        period = int(arrays["period"])
-        first = int(arrays.get("first", min(period, 1)))  # an older file does not say: perhaps the first of all
+        period = _period(arrays["period"])
+        # an older file does not say which was the first: perhaps the first of all
+        first = _period(arrays["first"]) if "first" in arrays else min(period, 1)
         return cls(key.tobytes(), tuple(layer for layer in read if len(layer.hashes)), period, first)
 
 
 Layers = Mapping[str, bytes]
 """Contents of layers, by name."""
+
+
+def _period(stored: Any) -> int:
+    """The number of a period, validated."""
+    if stored.shape != () or stored.dtype != np.int64 or stored < 0:
+        raise _damaged()
+    return int(stored)
 
 
 def _damaged() -> StateConflict:

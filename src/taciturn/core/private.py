@@ -665,7 +665,10 @@ class Private(Accounted):
             learner: Any = self.learner
             values = {name: float(stored(parts["learner"], name)) for name in derived}
             object.__setattr__(one, "learner", learner.restored(values))
-        sample = one._certified
+        try:
+            sample = one._certified
+        except InvalidInput as problem:
+            raise damaged("no certificate follows from them") from problem
         certified = numbers.get("certificate", np.empty(0))
         if certified.shape != sample.shape or not np.allclose(certified, sample, rtol=_SAME_BOUND, atol=0.0):
             raise StateConflict(OTHER_SETTINGS)

@@ -244,6 +244,8 @@ def _read(name: object, file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
     try:
         arrays = read_npz(file)
         header = json.loads(str(arrays["header"]))
+        if type(header) is not dict:
+            raise TypeError
     except (OSError, ValueError, KeyError, EOFError, TypeError, RuntimeError, zipfile.BadZipFile, zlib.error):
         raise StateConflict(f"{name} is not a state of taciturn. Give a file that State.dump wrote.") from None
     if header.pop("version", None) != VERSION:

@@ -26,6 +26,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -208,6 +209,7 @@ class FileStream:
         known = Learnt.from_bytes(saved.input)
         if not self._is_next(known, query, batch):
             return ()
+        files = [self._in_folder(name) for name in files]
         files = [name for name in files if name not in dict(known.files[: known.earlier])]
         twice = sorted({name for name, _ in known.files} & set(files))
         if twice or len(set(files)) < len(files):
@@ -229,6 +231,12 @@ class FileStream:
                 "which spends the budget again."
             )
         return releases
+
+    def _in_folder(self, name: str) -> str:
+        """A name relative to the folder, in one spelling; `..` stays, as its meaning depends on links."""
+        folder = PurePath(os.path.abspath(self.folder))
+        path = folder / name
+        return str(path.relative_to(folder) if path.is_relative_to(folder) else path)
 
     def _is_next(self, known: Learnt, query: str, batch: int) -> bool:
         """Whether a batch is to be learnt; an error, if it can be neither the next one nor an earlier one."""

@@ -85,9 +85,10 @@ class NoiseAhead:
         count = max(1, int(min(2 * self._count, most))) if follows else 1
         process, number = _PROCESS[0], os.getpid()  # before drawing: a process forked meanwhile has other marks
         drawn = draw(range(k, k + count))
-        self._rows = deque((k + i, process, number, drawn[i : i + 1]) for i in range(1, count))
+        # each in memory of its own, so that none is kept by those that follow once it was used
+        self._rows = deque((k + i, process, number, drawn[i : i + 1].copy()) for i in range(1, count))
         self._next, self._count = k + count, count
-        return drawn[:1]
+        return drawn[:1].copy()
 
     def drop(self) -> None:
         """Forget the rows that were drawn."""

@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass
 
 from taciturn.errors import number
+from taciturn.store.store import FARTHEST
 
 
 @dataclass(frozen=True)
@@ -57,10 +58,19 @@ class TickClock:
         now = self.now() if now is None else now
         return now - now % self.period
 
-    def visible_at(self, now: int | None = None) -> int:
-        """The tick at which a release becomes visible whose commit begins now: the first after the margin."""
+    def visible_at(self, now: int | None = None, last: int = 0) -> int:
+        """The tick at which a release becomes visible whose commit begins now: the first after the margin.
+
+        Not before the tick of the `last` release; unless that lies further ahead than `FARTHEST`. Then one of the two
+        clocks is wrong, and both releases become visible at the first tick by the present one.
+
+        >>> clock = TickClock(1.0)
+        >>> clock.visible_at(12_345, last=20_000), clock.visible_at(12_345, last=10**10)
+        (20000, 13000)
+        """
         now = self.now() if now is None else now
-        return self.last(now + self.margin) + self.period
+        first = self.last(now + self.margin) + self.period
+        return max(first, last) if last - first <= FARTHEST else first
 
     def until_next(self, now: int | None = None) -> float:
         """Seconds until the next tick."""

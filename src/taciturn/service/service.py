@@ -45,7 +45,7 @@ from taciturn.service.rows import JSON, RowBatch, read_rows
 from taciturn.service.tokens import Token, Tokens
 from taciturn.service.turns import Turns
 from taciturn.service.writer import SMALL, Writer
-from taciturn.store import Store
+from taciturn.store import Saved, Store
 from taciturn.store.book import populations
 from taciturn.store.events import EVENTS
 
@@ -365,16 +365,26 @@ class Service:
                 "a stream of decisions has no successor: close it, and begin another, which learns anew."
             )
         closing = self.store.load(host.name)
-        made: Host | None
-        if successor in self.store.names() and follows(self.store.load(successor), closing):
-            made = self._hosts.get(successor) or self._open(successor)
-            assert made is not None
-        else:
-            made = self._begin(successor, contract, ledger, host)
+        made = self._successor(successor, closing)
+        if made is None:
+            try:
+                made = self._begin(successor, contract, ledger, host)
+            except StateConflict:
+                made = self._successor(successor, closing)  # of another server, which was faster
+                if made is None:
+                    raise
         if host.name in self.writers:
             self.writers[host.name].forget()
         promise = made.plan.renewal.promise(made.private.guarantee) if made.plan.renewal is not None else ""
         return messages.Renewed(host.name, made.details(self.clock.seconds), made.plan.starts_there, str(promise))
+
+    def _successor(self, name: str, closing: Saved) -> Host | None:
+        """The successor of a stream by this name, if there is one."""
+        if name not in self.store.names() or not follows(self.store.load(name), closing):
+            return None
+        made = self._hosts.get(name) or self._open(name)
+        assert made is not None
+        return made
 
     def _begin(self, name: str, contract: Contract, ledger: str | None, closes: Host | None = None) -> Host:
         """Begin a stream, and end the one that it follows, if there is one."""

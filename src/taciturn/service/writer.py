@@ -400,7 +400,7 @@ class Writer:
         requests: Sequence[Request] = (),
         lease: int = 0,
     ) -> None:
-        """Learn rows as one block, and commit it; its releases become visible at `visible_at` or later."""
+        """Learn rows as one block, and commit it; `visible_at` is the tick of the last release."""
         service, host = self.service, self.service.host(self.name)
         private, plan = host.private, host.plan
         of_users = isinstance(private.unit, User)
@@ -423,7 +423,7 @@ class Writer:
         added = {layer.name: None if layer.name in at.saved.layers else layer.to_bytes() for layer in layers}
         with service.turns.turn():
             now = service.clock.now()
-            tick = max(service.clock.visible_at(now), visible_at)
+            tick = service.clock.visible_at(now, visible_at)
             saved = service.store.commit(
                 at.saved,
                 position=(generation, state.t, k, token or new_name()),

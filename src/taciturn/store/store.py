@@ -83,6 +83,9 @@ _FIELDS = (
     "closed, key, state, input"
 )
 
+FARTHEST = 7_200_000
+"""Milliseconds that a release may be dated ahead: two hours, as ticks of a server may be an hour apart."""
+
 _EARLIER = "adopted from"  # in what is public about a stream: costs of the streams before it
 
 
@@ -572,16 +575,21 @@ class Store:
         )
 
     def visible(self, lineage: str, at: int) -> int:
-        """The number of the last release that may be shown `at` this time, in milliseconds since the epoch."""
+        """The number of the last release that may be shown `at` this time, in milliseconds since the epoch.
+
+        One whose `visible_at` lies further ahead than `FARTHEST` was dated by a clock that was wrong, or this one is,
+        and may be shown.
+        """
         with self.database.transaction(write=False) as now:
             return self._visible_within(now, lineage, at)
 
     def _visible_within(self, now: Transaction, lineage: str, at: int) -> int:
         found = now.rows(
-            "SELECT last FROM releases WHERE lineage = ? AND (visible_at IS NULL OR visible_at <= ?) "
+            "SELECT last FROM releases WHERE lineage = ? AND (visible_at IS NULL OR visible_at <= ? OR visible_at > ?) "
             "ORDER BY first DESC LIMIT 1",
             lineage,
             at,
+            at + FARTHEST,
         )
         return int(found[0][0]) if found else 0
 
