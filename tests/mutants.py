@@ -465,13 +465,13 @@ MUTANTS = (
     Mutant(
         "same noise twice: a row drawn ahead is left where it was",
         "mechanisms/release_noise.py",
-        "release, process, number, row = self._rows.popleft()",
-        "release, process, number, row = self._rows[0]",
+        "release, row = rows.popleft()",
+        "release, row = rows[0]",
     ),
     Mutant(
         "same noise twice: a forked process has what its parent drew ahead",
         "mechanisms/release_noise.py",
-        "drawn_here = process is _PROCESS[0] and number == os.getpid()",
+        "drawn_here = process is _PROCESS[0] and number == process_number()",
         "drawn_here = process is not None and number > 0",
     ),
     Mutant(
@@ -562,8 +562,8 @@ MUTANTS = (
     Mutant(
         "budget not charged",
         "accounting/ledger.py",
-        "new.__dict__.update(line.__dict__, spent=spent, live=following)",
-        "new.__dict__.update(line.__dict__, live=following)",
+        "_UnfrozenLine(line.reserved, spent, following,",
+        "_UnfrozenLine(line.reserved, line.spent, following,",
     ),
     Mutant(
         "a closed stream is forgotten in its own month",

@@ -272,7 +272,7 @@ class Plan:
         horizon = self.private.timetable.horizon
         return len(self._rounds) if horizon is None else self.private.timetable.count
 
-    @property
+    @cached_property
     def window(self) -> int | None:
         """Examples after which a row counts less by a factor of e; None if nothing is forgotten.
 

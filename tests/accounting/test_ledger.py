@@ -267,12 +267,11 @@ class Calling(Cost):
 
     then = None
 
-    @property
-    def parts(self):
+    def __getattribute__(self, name):
         then, Calling.then = Calling.then, None
         if then is not None:
             then()
-        return super().parts
+        return super().__getattribute__(name)
 
 
 @pytest.mark.privacy
@@ -325,9 +324,9 @@ def test_a_stream_opened_within_its_opening_is_charged_once():
 @pytest.mark.parametrize("how", ["open", "charge", "commit"])
 def test_a_child_forked_in_the_middle_is_rejected(monkeypatch, how):
     """By a signal handler, say: what the child then does in its copy of the ledger is not what its parent records."""
-    ledger, cost, parent = Ledger(), Calling(0.5), os.getpid()
+    ledger, cost = Ledger(), Calling(0.5)
     ledger.open("stream", gaussian(1.0))
-    Calling.then = lambda: monkeypatch.setattr(os, "getpid", lambda: parent + 1)
+    Calling.then = lambda: monkeypatch.setattr(books, "process_number", lambda: os.getpid() + 1)
     work = {
         "open": lambda: ledger.open("another", cost),
         "charge": lambda: ledger.charge(cost),

@@ -57,7 +57,7 @@ def mu_only(costs, total=books.total):
 def records_first(enter=books._MemoryBook.enter):
     def planted(self, lineage, line, neighbours, kind, content, learnt):
         seen = self._records.newest()
-        self._records.replace(seen, seen.value.with_event(kind, lineage, content))
+        self._records.replace(seen, seen["value"].with_event(kind, lineage, content))
         enter(self, lineage, line, neighbours, kind, content, learnt)
 
     return planted
@@ -94,7 +94,7 @@ def overwriting():
 
     def planted(self, seen, value):
         meet()
-        self._known = books._Version(value)
+        self._known = {"value": value}
         return True
 
     return planted

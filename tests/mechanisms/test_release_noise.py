@@ -204,8 +204,7 @@ def test_either_sign_of_another_process_is_enough(how, monkeypatch):
     for k in (1, 2):
         asked(ahead, k, rows)
     if how == "number":
-        number = os.getpid() + 1
-        monkeypatch.setattr(os, "getpid", lambda: number)
+        monkeypatch.setattr(release_noise, "process_number", lambda: os.getpid() + 1)
     else:
         monkeypatch.setattr(release_noise, "_PROCESS", [object()])
     assert ahead.take(3) is None
@@ -216,7 +215,7 @@ def test_either_sign_of_another_process_is_enough(how, monkeypatch):
 def test_rows_that_stay_in_a_child_are_caught(monkeypatch):
     """Planted: no process is told from another."""
     one = learner()
-    monkeypatch.setattr(release_noise.os, "getpid", lambda: 1)
+    monkeypatch.setattr(release_noise, "process_number", lambda: 1)
     monkeypatch.setattr(release_noise, "_mark_child", lambda: None)
     one.calibrated.noise(None, 1, 1), one.calibrated.noise(None, 2, 1)
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
+from taciturn._util.frozen import unfrozen
 from taciturn.accounting.gdp import SMALLEST, Privacy, delta_of, epsilon_of, mu_of
 from taciturn.accounting.zcdp import delta_of_rho, epsilon_of_rho, rho_of
 from taciturn.errors import InvalidInput, finite, float_or_nan, number
@@ -17,7 +18,7 @@ from taciturn.errors import InvalidInput, finite, float_or_nan, number
 _UP = 1.0 + 2.0**-50  # past the few roundings that made a cost
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Cost:
     """The privacy cost of releases.
 
@@ -129,6 +130,7 @@ class Cost:
 
 
 _PARTS = tuple(part.name for part in fields(Cost))
+_UnfrozenCost = unfrozen(Cost)
 
 
 def total(costs: Iterable[Cost]) -> Cost:
@@ -153,9 +155,9 @@ def sampled_gaussian(mu_squared: float, extra_epsilon: float, extra_delta: float
     """
     if not (mu_squared >= 0.0 and extra_epsilon >= 0.0 and extra_delta >= 0.0):
         raise InvalidInput(f"costs must be 0 or more, got {(mu_squared, extra_epsilon, extra_delta)}.")
-    made = object.__new__(Cost)
-    made.__dict__.update(FREE.__dict__, mu_squared=mu_squared, extra_epsilon=extra_epsilon, extra_delta=extra_delta)
-    return made
+    made = _UnfrozenCost(mu_squared, 0.0, extra_epsilon, extra_delta, 0.0, 0.0)
+    made.__class__ = Cost
+    return made  # type: ignore[no-any-return]
 
 
 def gaussian(mu_squared: float, count: int = 1) -> Cost:

@@ -53,16 +53,17 @@ a later period is a contribution of that period, too. A user who stays pays in e
 from __future__ import annotations
 
 import math
-import operator
 import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast, get_args
+from typing import Any, Generic, NamedTuple, NotRequired, Protocol, TypedDict, TypeVar, cast, get_args
 
+from taciturn._util.frozen import unfrozen
 from taciturn._util.html import budget_bar, card, facts
 from taciturn._util.output import rounded_down, rounded_up
+from taciturn._util.process import process_number
 from taciturn.accounting import unit as units
 from taciturn.accounting.cost import FREE, Cost, gaussian, total
 from taciturn.accounting.gdp import Privacy
@@ -128,7 +129,7 @@ class Clock(NamedTuple):
         return period_name(self.period, number) if number > EARLIEST else "periods before all others"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Line:
     """One lineage in a ledger: the most it can cost, what it has cost, and its live generation.
 
@@ -158,6 +159,9 @@ class Line:
         if self.first is None or self.last is None:
             return True
         return self.first <= period and (period <= self.last or not (self.closed or self.finished))
+
+
+_UnfrozenLine = unfrozen(Line)  # every call of `run` makes a line
 
 
 @dataclass(frozen=True)
@@ -901,9 +905,9 @@ def committed(
     _check_live(line, used)
     check_step(used, following, line.spent, spent, line.reserved)
     line = extended(line, learnt, clock, following[2] > used[2])
-    new = object.__new__(Line)  # as `replace`, which takes several times as long: every call of `run` makes a line
-    new.__dict__.update(line.__dict__, spent=spent, live=following)
-    return new
+    new = _UnfrozenLine(line.reserved, spent, following, line.closed, line.first, line.last, line.finished)
+    new.__class__ = Line
+    return new  # type: ignore[no-any-return]
 
 
 def check_step(used: Position, following: Position, before: Cost, spent: Cost, reserved: Cost) -> None:
@@ -950,7 +954,14 @@ def _check_live(line: Line, at: Position) -> None:
 
 def at_most(less: Cost, more: Cost) -> bool:
     """Whether no part of one cost exceeds that of the other."""
-    return less is more or all(map(operator.le, less.parts, more.parts))
+    return less is more or (
+        less.mu_squared <= more.mu_squared
+        and less.rho <= more.rho
+        and less.extra_epsilon <= more.extra_epsilon
+        and less.extra_delta <= more.extra_delta
+        and less.plain_epsilon <= more.plain_epsilon
+        and less.plain_delta <= more.plain_delta
+    )
 
 
 def written(cost: Cost) -> list[str]:
@@ -972,14 +983,11 @@ def read_cost(parts: Sequence[str]) -> Cost:
 _Value = TypeVar("_Value")
 
 
-class _Version(Generic[_Value]):
-    """A value, and a place for the version that comes after it."""
+class _Version(TypedDict, Generic[_Value]):
+    """A value, and the version that comes after it, once there is one."""
 
-    __slots__ = ("later", "value")
-
-    def __init__(self, value: _Value) -> None:
-        self.value = value
-        self.later: dict[str, _Version[_Value]] = {}
+    value: _Value
+    later: NotRequired[_Version[_Value]]
 
 
 class _Register(Generic[_Value]):
@@ -988,12 +996,12 @@ class _Register(Generic[_Value]):
     __slots__ = ("_known",)
 
     def __init__(self, value: _Value) -> None:
-        self._known = _Version(value)
+        self._known: _Version[_Value] = {"value": value}
 
     def newest(self) -> _Version[_Value]:
         """The last version at the time of the call."""
         version = self._known
-        while (later := version.later.get("later")) is not None:
+        while (later := version.get("later")) is not None:
             version = later
         self._known = version  # a start for the next search: an older version, stored by another thread, is as valid
         return version
@@ -1003,8 +1011,8 @@ class _Register(Generic[_Value]):
 
         The call of `setdefault` is the change: its key is text, so it runs no Python code, and nothing interrupts it.
         """
-        new = _Version(value)
-        return seen.later.setdefault("later", new) is new
+        new: _Version[_Value] = {"value": value}
+        return seen.setdefault("later", new) is new
 
 
 @dataclass(frozen=True)
@@ -1017,7 +1025,7 @@ class _Records:
 
     def newest_lines(self) -> Iterator[tuple[str, Line]]:
         """The present lines of all streams."""
-        return ((name, line.newest().value) for name, line in self.lines.items())
+        return ((name, line.newest()["value"]) for name, line in self.lines.items())
 
     def with_event(self, kind: str, lineage: str, content: dict[str, Any]) -> _Records:
         chain = self.events[-1].chain if self.events else FIRST
@@ -1031,18 +1039,18 @@ class _MemoryBook:
     witnessed_by = None
 
     def __init__(self, terms: Terms) -> None:
-        self._process = os.getpid()
+        self._process = process_number()
         self._records = _Register(_Records(terms))
 
     @property
     def terms(self) -> Terms:
-        return self._records.newest().value.terms
+        return self._records.newest()["value"].terms
 
     def lines(self) -> Mapping[str, Line]:
-        return dict(self._records.newest().value.newest_lines())
+        return dict(self._records.newest()["value"].newest_lines())
 
     def events(self) -> Sequence[Event]:
-        return self._records.newest().value.events
+        return self._records.newest()["value"].events
 
     def last(self) -> tuple[int, str]:
         events = self.events()
@@ -1059,8 +1067,8 @@ class _MemoryBook:
         done = False
         while not done:
             seen = self._records.newest()
-            records = seen.value
-            known = records.lines[lineage].newest().value if lineage in records.lines else None
+            records = seen["value"]
+            known = records.lines[lineage].newest()["value"] if lineage in records.lines else None
             clock = self.clock()
             others = [other for _, other in records.newest_lines()]
             entered = entering(line, learnt, clock, others) if known is None else line
@@ -1075,27 +1083,27 @@ class _MemoryBook:
         self._check_process()
 
     def change(self, lineage: str, changed: Change, kind: str | None = None) -> None:
-        self._check_process()
-        lines = self._records.newest().value.lines
-        if lineage not in lines:
-            raise unknown_stream()
-        line = lines[lineage]
-        done = False
-        while not done:
-            seen = line.newest()
-            clock = None if seen.value.first is None else self.clock()
-            done = line.replace(seen, changed(seen.value, clock))
-        while kind is not None and getattr(new := line.newest().value, kind):
-            records = self._records.newest()
-            if any((event.kind, event.lineage) == (kind, lineage) for event in records.value.events):
-                break  # a second call changes nothing, and completes one that was interrupted
-            if self._records.replace(records, records.value.with_event(kind, lineage, ended_told(new))):
-                break
-        self._check_process()
+        try:
+            line = self._records.newest()["value"].lines.get(lineage)
+            if line is None:
+                raise unknown_stream()
+            done = False
+            while not done:
+                seen = line.newest()
+                known = seen["value"]
+                done = line.replace(seen, changed(known, None if known.first is None else self.clock()))
+            while kind is not None and getattr(new := line.newest()["value"], kind):
+                records = self._records.newest()
+                if any((event.kind, event.lineage) == (kind, lineage) for event in records["value"].events):
+                    break  # a second call changes nothing, and completes one that was interrupted
+                if self._records.replace(records, records["value"].with_event(kind, lineage, ended_told(new))):
+                    break
+        finally:
+            self._check_process()  # once, after it: in a forked child the change is one of its copy, and of no other
 
     def _check_process(self) -> None:
         """Reject a forked child; called again after a change, as the process may have been forked before it."""
-        if os.getpid() != self._process:
+        if process_number() != self._process:
             raise StateConflict(
                 "this ledger belongs to the process that made it: a forked child has only a copy, which would spend "
                 "the same budget again. Run the stream where its ledger is, or create the ledger in a file."

@@ -99,38 +99,36 @@ def releases(
 
 
 @inlined
-def _problem(numbers: Any) -> tuple[Code, Code, Code, float]:
-    """Kind of step, loss, set and largest slope: ten numbers after the six of `clip_one`."""
-    how = int(numbers[6]), numbers[7], numbers[8]
-    loss = int(numbers[9]), numbers[10], numbers[11]
-    domain = int(numbers[12]), numbers[13], numbers[14]
-    return how, loss, domain, numbers[15]
+def _problem(numbers: Any) -> tuple[Code, Code, Code, float, Any]:
+    """Kind of step, loss, set, largest slope, centre: after the six numbers of `clip_one`, and a largest magnitude."""
+    how = int(numbers[7]), numbers[8], numbers[9]
+    loss = int(numbers[10]), numbers[11], numbers[12]
+    domain = int(numbers[13]), numbers[14], numbers[15]
+    return how, loss, domain, numbers[16], numbers[17:]
 
 
 @compiled
-def clip_and_step(numbers: Any, centre: Any, x: Any, t: int, X: Any, y: Any) -> bool:
+def clip_and_step(numbers: Any, x: Any, t: int, X: Any, y: Any) -> bool:
     """`clip` and `iterates` for one example, without a release; changes `x`. False for a row that is rejected."""
     V = np.empty((1, len(x)))
     labels, rejected = clip_one(numbers, X, y, V)
     if rejected:
         return False
-    how, loss, domain, steepest = _problem(numbers)
-    iterates(how, loss, domain, steepest, centre, x, t, V, labels, np.empty(0, dtype=np.int64), np.empty(0), 0)
+    iterates(*_problem(numbers), x, t, V, labels, np.empty(0, dtype=np.int64), np.empty(0), 0)
     return True
 
 
 @compiled
 def clip_and_release(
-    numbers: Any, centre: Any, x: Any, X: Any, y: Any, rounds: Any, steps: Any, noise: Any, noisy: Any, points: Any
+    numbers: Any, x: Any, X: Any, y: Any, rounds: Any, steps: Any, noise: Any, noisy: Any, points: Any
 ) -> bool:
     """`clip` and `releases` for one example and the release after it; changes `x`. False for a row that is rejected."""
     V = np.empty((1, len(x)))
     labels, rejected = clip_one(numbers, X, y, V)
     if rejected:
         return False
-    how, loss, domain, steepest = _problem(numbers)
-    outputs = steps, numbers[16], noise, noisy, points
-    return releases(how, loss, domain, steepest, centre, x, rounds[0] - 1, V, labels, rounds, *outputs) == len(rounds)
+    outputs = steps, numbers[6], noise, noisy, points
+    return releases(*_problem(numbers), x, rounds[0] - 1, V, labels, rounds, *outputs) == len(rounds)
 
 
 @compiled

@@ -469,29 +469,29 @@ class OneIterate:
         t, k, exact, secret, public, point = at
         x = exact["x"].copy()
         row = X if X.flags.carray else np.array(X, order="C")  # as compiled code knows it
-        clip_and_step, clip_and_release, numbers, centre = self._compiled
+        clip_and_step, clip_and_release, numbers = self._compiled
         if not due:
-            if not clip_and_step(numbers, centre, x, t, row, y):
+            if not clip_and_step(numbers, x, t, row, y):
                 return None
             return Standing(t + 1, k, {"x": x}, secret, public, point), no_releases(k + 1, seed is not None)
         noise = self.calibrated.noise(seed, k + 1, 1)
         noise_sd, step = self.calibrated.levels_of(k + 1, 1)
-        noisy, points = np.empty((1, len(x))), np.empty((1, len(x)))
-        rounds = np.array([t + 1])
-        if not clip_and_release(numbers, centre, x, row, y, rounds, step, noise, noisy, points):
+        shape = 1, len(x)
+        noisy, points, rounds = np.empty(shape), np.empty(shape), np.array([t + 1])
+        if not clip_and_release(numbers, x, row, y, rounds, step, noise, noisy, points):
             return None
         releases = Releases(rounds, k + 1, noisy, points, noise_sd, seed is not None)
-        return Standing(t + 1, k + 1, {"x": x}, secret, public, points[0].copy()), releases
+        return Standing(t + 1, k + 1, {"x": x}, secret, public, points[0]), releases
 
     @cached_property
-    def _compiled(self) -> tuple[Any, Any, Array, Array]:
+    def _compiled(self) -> tuple[Any, Any, Array]:
         """The two compiled functions, and what is the same for all examples."""
         from taciturn.compiled import igd
 
         steps = self.steps
         codes = *steps.kind, *steps.loss, *steps.domain
-        numbers = np.array([*self.clip.numbers, *codes, steps.steepest, self.calibrated.magnitude])
-        return igd.clip_and_step, igd.clip_and_release, numbers, steps.centre
+        numbers = [*self.clip.numbers, self.calibrated.magnitude, *codes, steps.steepest, *steps.centre]
+        return igd.clip_and_step, igd.clip_and_release, fixed(np.array(numbers))
 
 
 def project_batch(domain: ConvexSet, rows: Array) -> Array:

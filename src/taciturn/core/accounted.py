@@ -88,6 +88,7 @@ class Accounted:
 
     def open(self, state: State, ledger: LedgerLike | None = None) -> State:
         """Reserve the total cost of a draft in `ledger` (by default a new one), once, and return the draft."""
+        must_be_state(state)
         one = self._resumed(state, 0)
         if state.generation:
             raise StateConflict(
@@ -97,14 +98,14 @@ class Accounted:
 
     def commit(self, prepared: Prepared) -> None:
         """Use up the state that `prepared` was made from, atomically; then its releases may be shown."""
-        used, new = prepared.used, prepared.state
+        used, new, _ = prepared
         if not (used.settings == new.settings == self.settings):
             raise StateConflict(
                 "these releases were prepared under other settings. Commit them where they were prepared."
             )
         if self.seed is None and new is not used:
-            before, after = used.position, new.position
-            books.guard_of(used.lineage).commit(used.lineage, before, after, new.spent, self.learnt(new))
+            ledger = books.guard_of(used.lineage)
+            ledger.commit(used.lineage, used.position, new.position, new.spent, self.learnt(new))
 
     def learnt(self, state: State) -> Learnt:
         """In which periods the rows of a state were learnt, and whether all that it can ever publish is published."""
@@ -118,6 +119,7 @@ class Accounted:
         """Whether `state` is the newest of its stream in a ledger of this process; False for a simulation."""
         if self.seed is not None:
             return False
+        must_be_state(state)
         total_cost = self._resumed(state, 0).total_cost
         neighbours = self.neighbours
         try:  # opening a stream that the ledger knows checks its position, and changes nothing

@@ -190,7 +190,7 @@ class Private(Accounted):
                 "would count. Leave period out, which bounds the rows of the stream, or use neighbours='zero-out'."
             )
 
-    @property
+    @cached_property
     def _by_ticks(self) -> bool:
         """Whether rounds are ticks of a clock, and examples have no rounds of their own."""
         return self.learner.certificate.any_number
@@ -392,7 +392,8 @@ class Private(Accounted):
         if not self._by_ticks:
             if ticks is not None:
                 raise InvalidInput(NO_TICKS)
-            return *self.problem.read(X, y), None
+            rows, labels = self.learner.problem.read(X, y)
+            return rows, labels, None
         if _has_no_rows(X):  # nothing came in this tick
             X = np.empty((0, self.problem.dimension))
             y = np.empty(0) if y is None else y
@@ -630,6 +631,7 @@ class Private(Accounted):
         >>> private.resumed(private.start()) is private
         True
         """
+        must_be_state(state)
         return self._resumed(state, 0)
 
     def _resumed(self, state: State, rows: int) -> Private:
@@ -855,12 +857,13 @@ class Private(Accounted):
 
     def _check(self, state: State, rows: int) -> None:
         """Reject a state of other settings, or rows past the horizon, before anything changes."""
-        must_be_state(state)
+        timetable = self.timetable
         simulated = state.lineage == SIMULATION
-        fits = simulated == (self.seed is not None) and self.timetable.fits(state.t, state.k)
+        fits = simulated == (self.seed is not None) and timetable.fits(state.t, state.k)
         if state.settings != self.settings or not fits:
             raise StateConflict(OTHER_SETTINGS)
-        self._check_rounds(state.t + rows)
+        if timetable.horizon is None or state.t + rows > timetable.horizon:
+            self._check_rounds(state.t + rows)
 
     @cached_property
     def _most_rounds(self) -> float:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import overload
+from functools import lru_cache
+from typing import Any, overload
 
 import numpy as np
 
@@ -37,6 +38,9 @@ class Release:
         return f"Release(t={self.t}, k={self.k}, point={self.point}{mark})"
 
 
+_set_flags: Any = np.ndarray.setflags  # called by position, in half the time: every example may have a release
+
+
 class Releases(Sequence[Release]):
     """Consecutive releases: a sequence of `Release`, stored as arrays with a row for each.
 
@@ -61,10 +65,10 @@ class Releases(Sequence[Release]):
     def __init__(
         self, rounds: Integers, first: int, noisy: Array, points: Array, noise_sd: Array, simulated: bool
     ) -> None:
-        rounds.setflags(write=False)  # what was published does not change
-        noisy.setflags(write=False)
-        points.setflags(write=False)
-        noise_sd.setflags(write=False)
+        _set_flags(rounds, False)  # write=False: what was published does not change
+        _set_flags(noisy, False)
+        _set_flags(points, False)
+        _set_flags(noise_sd, False)
         self.rounds = rounds
         self.first = first
         self.noisy = noisy
@@ -121,6 +125,7 @@ class Releases(Sequence[Release]):
 _NONE: tuple[Integers, Array, Array] = (np.empty(0, dtype=np.int64), np.empty((0, 0)), np.empty(0))
 
 
+@lru_cache(maxsize=64)
 def no_releases(first: int, simulated: bool) -> Releases:
     """The releases of a call without any; the next one is number `first`.
 

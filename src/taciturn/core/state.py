@@ -21,6 +21,7 @@ import numpy as np
 
 from taciturn._util.arrays import Array, Arrays
 from taciturn._util.atomic import OWNER_ONLY, Entry, replaced
+from taciturn._util.frozen import unfrozen
 from taciturn._util.npz import read_npz, write_npz
 from taciturn.accounting.cost import FREE, Cost
 from taciturn.accounting.ledger import Learnt, learnt_by
@@ -42,7 +43,7 @@ class Standing(NamedTuple):
     point: Array
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class State:
     """The state of a stream after `t` examples, or ticks of a clock, and `k` releases.
 
@@ -124,6 +125,7 @@ class State:
         write_npz(file, {"header": np.array(json.dumps(header)), "point": self.point, **arrays})
 
 
+_UnfrozenState = unfrozen(State)
 _HEADER = ("settings", "lineage", "generation", "token", "t", "k")
 _COUNTS = ("generation", "t", "k")
 _PARTS = ("exact", "secret", "public", "numbers")
@@ -147,27 +149,14 @@ def following(state: State, **changes: Any) -> State:
 
 def after(state: State, at: Standing, spent: Cost, numbers: Arrays, users: UserRecords | None) -> State:
     """The next generation, where the stream stands at `at`: as `following`, which takes longer."""
-    new = object.__new__(State)  # a frozen dataclass sets its fields one by one, which takes three times as long
-    new.__dict__.update(
-        settings=state.settings,
-        lineage=state.lineage,
-        generation=state.generation + 1,
-        token=_new_token(state),
-        t=at.t,
-        k=at.k,
-        exact=at.exact,
-        secret=at.secret,
-        public=at.public,
-        point=at.point,
-        spent=spent,
-        numbers=numbers,
-        users=users,
-    )
-    return new
+    token = _new_token(state)
+    new = _UnfrozenState(state.settings, state.lineage, state.generation + 1, token, *at, spent, numbers, users)
+    new.__class__ = State
+    return new  # type: ignore[no-any-return]
 
 
 def _new_token(state: State) -> str:
-    return "" if state.simulated else new_name()
+    return "" if state.lineage == SIMULATION else new_name()
 
 
 def first_state(

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from taciturn._util.arrays import Array
+from taciturn._util.process import process_number
 from taciturn.accounting.unit import User
 from taciturn.columns.labels import Labels
 from taciturn.core.participation import canonical
@@ -87,7 +88,7 @@ class Feed:
         self._needs_id = isinstance(unit, User) and unit.without_id == "bad" and self.problem.on_bad == "raise"
         self._scores = RowScores(self.problem, stream.model, features)
         self._most = max(1, min(_ROWS, _VALUES // features.dimension))
-        self._process = os.getpid()
+        self._process = process_number()
         self._lock = threading.RLock()
         self._frame: FrameType | None = None  # of the call that is learning
         self._pending = _Pending([], stream.t, 0, math.inf)
@@ -100,7 +101,7 @@ class Feed:
         user = None if self.user is None else self._id(x.get(self.user))
         if not math.isfinite(sum(row) + label):
             self._reject_bad(row, label)
-        if os.getpid() != self._process:
+        if process_number() != self._process:
             self.stream.must_learn()
         if self._frame is not None:
             self._reject_reentry()
@@ -218,6 +219,7 @@ class Feed:
             self._learn_block(self.features.block(rows), labels, users)
 
     def _learn_block(self, block: Any, labels: Any, users: Sequence[Any]) -> None:
+        labels = np.asarray(labels, dtype=np.float64)
         ids = None if self.user is None else np.fromiter(users, dtype=object, count=len(users))  # tuples stay one id
         rows, since, _, due = self._pending
         self._pending = _Pending(rows, since, 0, due)  # until _drop_learnt: a call after an interruption flushes first

@@ -15,6 +15,7 @@ import numpy as np
 from taciturn._util.arrays import Array, Arrays
 from taciturn._util.html import budget_bar, card, facts
 from taciturn._util.output import rounded_up
+from taciturn._util.process import process_number
 from taciturn.accounting.cost import FREE, Cost
 from taciturn.accounting.ledger import Ledger, LedgerLike, as_ledger
 from taciturn.accounting.renewal import Charge, Renewal
@@ -112,7 +113,8 @@ class Stream:
 
     def _begin(self, plan: Plan, state: State, published: Published, unopened: Ledger | None = None) -> None:
         self.plan = plan
-        self._process = None if state.simulated else os.getpid()  # in which it learns; None for a simulation: in any
+        # in which it learns; None for a simulation: in any
+        self._process = None if state.simulated else process_number()
         self._unopened = unopened  # the ledger that does not know the stream yet
         self._rejection: TaciturnError | None = None
         self._lock = threading.RLock()
@@ -229,7 +231,7 @@ class Stream:
     @property
     def _now(self) -> _Snapshot:
         """The position of the stream, including a commit whose call was interrupted before it could store it."""
-        if self._pending is not self._at and os.getpid() == self._process:
+        if self._pending is not self._at and process_number() == self._process:
             with self._lock:
                 pending = self._pending
                 if pending.state is not None and self.plan.private.is_live(pending.state):
@@ -385,7 +387,7 @@ class Stream:
     def learns(self) -> bool:
         """Whether it can learn here: it is the original, in the process that opened it, or a simulation in any."""
         process = self._process
-        return self._at.state is not None and (process is None or process == os.getpid())
+        return self._at.state is not None and (process is None or process == process_number())
 
     def must_learn(self) -> None:
         """Reject a copy, and a forked process."""

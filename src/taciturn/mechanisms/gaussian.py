@@ -138,6 +138,7 @@ class FiniteGaussian(OnLattice):
         self._levels = levels
         self._timetable = timetable
         self._steps = _in_runs(steps, timetable.count)
+        self._rounded_up = 1.0 + (timetable.count + 64) * 2.0**-51  # past the rounding errors of a sum of costs
         self._of_block = lru_cache(maxsize=_CACHED_BLOCKS)(self._compute_block)
         self._before = [0.0]
         self._farthest = 0.0
@@ -163,24 +164,23 @@ class FiniteGaussian(OnLattice):
         return float(sd[0]), float(step[0])
 
     def levels_of(self, k: int, count: int) -> tuple[Array, Array]:
-        first, last = (k - 1) // _AT_ONCE, (k + count - 2) // _AT_ONCE
+        first, start = divmod(k - 1, _AT_ONCE)
         sd, step, _ = self._of_block(first)
-        if last > first:
-            parts = [self._of_block(block)[:2] for block in range(first, last + 1)]
+        end = start + count
+        if end > _AT_ONCE:
+            parts = [self._of_block(block)[:2] for block in range(first, first + -(-end // _AT_ONCE))]
             sd, step = (np.concatenate(part) for part in zip(*parts, strict=True))
-        start = k - 1 - first * _AT_ONCE
-        return sd[start : start + count], step[start : start + count]
+        return sd[start:end], step[start:end]
 
     def cost(self, k: int | None) -> Cost:
         """The costs of the first k releases, added up once and rounded up, and the sampler's."""
-        count = self._timetable.count
-        k = count if k is None else int(k)
+        k = self._timetable.count if k is None else int(k)
         if k == 0:
             return FREE
         block, within = divmod(k - 1, _AT_ONCE)
         spent: float = self._before[block] + self._of_block(block)[2].item(within)
-        spent *= 1.0 + (count + 64) * 2.0**-51
-        return sampled_gaussian(spent, *sampling_parts(k * self.size, self._farthest))
+        extra_epsilon, extra_delta = sampling_parts(k * self.size, self._farthest)
+        return sampled_gaussian(spent * self._rounded_up, extra_epsilon, extra_delta)
 
     def cost_for(self, certificate: Certificate) -> Cost:
         """The cost of this noise for another certificate, added up and rounded up as `cost` does it."""
@@ -193,9 +193,8 @@ class FiniteGaussian(OnLattice):
             each = shifts(moved, sd)
             spent += float(np.sum(each**2))
             farthest = max(farthest, float(np.max(each)))
-        count = self._timetable.count
-        spent *= 1.0 + (count + 64) * 2.0**-51
-        return total([Cost(spent), sampling_cost(count * self.size, farthest)])
+        draws = self._timetable.count * self.size
+        return total([Cost(spent * self._rounded_up), sampling_cost(draws, farthest)])
 
     def _compute_block(self, block: int) -> tuple[Array, Array, Array]:
         """Standard deviations, lattice steps and cumulative costs of a block of releases."""

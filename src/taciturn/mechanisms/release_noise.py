@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from taciturn._util.arrays import Arrays, Integers
+from taciturn._util.process import process_number
 from taciturn.accounting.gdp import Privacy
 from taciturn.core.schedule import Timetable
 from taciturn.noise.sampling import Bits, secret_bits, seeded_bits
@@ -48,8 +49,8 @@ class NoiseAhead:
     **Claim.** No row is handed out twice: not by threads or signal handlers, not by copies or pickles, and not in a
     forked process. *Proof.* A drawn row enters one queue, once, and leaves it by `popleft`, one step that runs no
     Python code: of all calls in a process, one gets it. No row is put back; new rows come in a new queue. A copy or
-    pickle of this object is a new one, without rows. A forked process has the queue of its parent; each row has the
-    mark of the process that drew it, which is compared after the row was taken, and a row of another process is
+    pickle of this object is a new one, without rows. A forked process has the queue of its parent; a queue has the
+    marks of the process that drew its rows, which are compared after a row was taken, and a row of another process is
     dropped. ∎ (A process that is forked in the middle of a call, by a signal handler, has what that call has drawn, as
     it would have without this class; and the same examples. Ledgers and stores accept one commit of the two.)
 
@@ -63,17 +64,18 @@ class NoiseAhead:
     """
 
     def __init__(self) -> None:
-        self._rows: deque[tuple[int, object, int, Integers]] = deque()  # release, marks of the process, noise
+        self._drawn: tuple[object, int, deque[tuple[int, Integers]]] = None, 0, deque()  # marks; releases and noise
         self._next = 0  # the release after those that were drawn last
         self._count = 1  # how many were drawn last
 
     def take(self, k: int) -> Integers | None:
         """The noise of release k, a row, if it was drawn ahead."""
+        process, number, rows = self._drawn
         try:
-            release, process, number, row = self._rows.popleft()
+            release, row = rows.popleft()
         except IndexError:
             return None
-        drawn_here = process is _PROCESS[0] and number == os.getpid()
+        drawn_here = process is _PROCESS[0] and number == process_number()
         return row if release == k and drawn_here else None
 
     def draw(self, k: int, most: float, draw: Callable[[range], Integers]) -> Integers:
@@ -83,16 +85,16 @@ class NoiseAhead:
         """
         follows = k == self._next
         count = max(1, int(min(2 * self._count, most))) if follows else 1
-        process, number = _PROCESS[0], os.getpid()  # before drawing: a process forked meanwhile has other marks
+        process, number = _PROCESS[0], process_number()  # before drawing: a process forked meanwhile has other marks
         drawn = draw(range(k, k + count))
         # each in memory of its own, so that none is kept by those that follow once it was used
-        self._rows = deque((k + i, process, number, drawn[i : i + 1].copy()) for i in range(1, count))
+        self._drawn = process, number, deque((k + i, drawn[i : i + 1].copy()) for i in range(1, count))
         self._next, self._count = k + count, count
         return drawn[:1].copy()
 
     def drop(self) -> None:
         """Forget the rows that were drawn."""
-        self._rows = deque()
+        self._drawn = None, 0, deque()
 
     def __repr__(self) -> str:
         return "NoiseAhead(secrets not shown)"

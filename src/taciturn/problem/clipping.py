@@ -22,10 +22,11 @@ def as_rows(X: Any, y: Any, dimension: int) -> tuple[Source, Array]:
     (array([[1., 2.]]), array([0.]))
     """
     rows = X if type(X) is np.ndarray and X.dtype is FLOAT else source_of(X) or as_numbers(X)
-    labels = np.zeros(rows.shape[:1]) if y is None else as_numbers(y)
-    if len(rows.shape) != 2 or rows.shape[1] != dimension or labels.shape != rows.shape[:1]:
+    shape = rows.shape
+    labels = np.zeros(shape[:1]) if y is None else as_numbers(y)
+    if len(shape) != 2 or shape[1] != dimension or labels.shape != shape[:1]:
         raise InvalidInput(
-            f"expected features of shape (n, {dimension}) and labels of shape (n,), got {rows.shape} and "
+            f"expected features of shape (n, {dimension}) and labels of shape (n,), got {shape} and "
             f"{labels.shape}. {_shape_remedy(X)}"
         )
     return rows, labels

@@ -15,7 +15,7 @@ from taciturn.accounting.guarantee import Relation
 from taciturn.errors import InvalidInput, Unprovable, expect, finite, integer, not_negative, one_of, positive
 from taciturn.problem.clipping import append_column, as_rows, bad_labels, clip_rows, clip_sparse_rows, describe_bad_row
 from taciturn.problem.features import FeatureMap, mapped_dimension, mapped_rows
-from taciturn.problem.inputs import CompressedRows, Source
+from taciturn.problem.inputs import FLOAT, CompressedRows, Source
 from taciturn.problem.multiclass import OneHot, ScoresLoss
 from taciturn.problem.predict import as_point, clipped_blocks
 from taciturn.problem.scalar_loss import ROUNDED_UP, ScalarLoss
@@ -232,6 +232,9 @@ class Problem:
 
     def read(self, X: Any, y: Any = None) -> tuple[Source, Array]:
         """Convert examples to numbers, not clipped yet, to be cut into blocks; check shapes and labels."""
+        plain = type(X) is np.ndarray is type(y) and X.dtype is y.dtype is FLOAT and self._takes_labels
+        if plain and y.ndim == 1 and X.shape == (len(y), self.dimension):
+            return X, y  # what follows would change nothing, and take longer than to learn from a row
         if y is None and self.loss.labels != "none":
             raise InvalidInput(f"{type(self.loss).__name__} learns from labels. Give y, one label a row.")
         try:
@@ -244,6 +247,11 @@ class Problem:
                 "labels. For one example pass [x] and [y]; the intercept is appended for you."
             ) from None
         return rows, self.in_own_units(labels)
+
+    @cached_property
+    def _takes_labels(self) -> bool:
+        """Whether labels are learnt, and in the units in which they are given."""
+        return self.loss.labels != "none" and self.label_scale == 1.0 and self.label_center == 0.0
 
     def in_own_units(self, y: Array) -> Array:
         """Labels as they are learnt: `(y - label_center)/label_scale`; a finite label stays finite."""
