@@ -102,6 +102,8 @@ def test_the_compose_file_is_safe():
     mounted = {volume.split(":")[0] for one in services.values() for volume in one["volumes"]}
     assert mounted == set(made["volumes"]) == {"cache", "database", "witness"}
     assert not any(volume.startswith("witness") for volume in services["db"]["volumes"])
+    # While the image of PostgreSQL makes its database, a server answers at the socket, and not by TCP yet.
+    assert services["db"]["healthcheck"]["test"][:4] == ["CMD", "pg_isready", "--host", "127.0.0.1"]
 
 
 def placed(command, **places):
