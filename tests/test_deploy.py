@@ -39,7 +39,8 @@ def commands_of(page):
     consoles = re.findall(r"^ *\$ (.*)$", page, re.MULTILINE)
     for line in (*consoles, *re.findall(r"`(taciturn [^`]*)`", page)):
         words = shlex.split(line, comments=True)
-        if words[0] == "docker" and "exec" in words:  # in a container, which may be called so, too
+        # In a container, which may be called so, too.
+        if words[0] == "docker" and "exec" in words and "taciturn" in words:
             words = words[len(words) - 1 - words[::-1].index("taciturn") :]
         if words[0] == "taciturn" and len(words) > 1:
             yield words[1:]

@@ -541,8 +541,9 @@ class Client:
         """Reject a service whose certificate is not trusted: another attempt would not help."""
         while error is not None:
             if isinstance(error, ssl.SSLCertVerificationError):
+                why = error.verify_message.rstrip(".")
                 raise ServiceError(
-                    f"the certificate of {self._http.base_url} is not trusted: {error.verify_message.rstrip('.')}. Check the "
+                    f"the certificate of {self._http.base_url} is not trusted: {why}. Check the "
                     "address; for a certificate of your own, pass its file as certificate=."
                 ) from None
             error = error.__cause__ or error.__context__
@@ -593,7 +594,7 @@ def _body(content: Any) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """Numbers and dates of NumPy and pandas as JSON has them; what pandas has for missing values, NaT and NA, is null."""
+    """Numbers and dates of NumPy and pandas as JSON has them; NaT and NA of pandas, which are missing, are null."""
     if type(value).__module__.startswith("pandas.") and type(value).__name__ in ("NaTType", "NAType"):
         return None
     if hasattr(value, "isoformat"):
@@ -648,8 +649,8 @@ def _table(frame: Any) -> Any:
             pa.Array.from_pandas(frame[name])
         except failures:
             raise InvalidInput(
-                f"column {name} has values of several kinds, or of one that is not read. Send numbers, texts, booleans or "
-                "dates, one of them in each column."
+                f"column {name} has values of several kinds, or of one that is not read. Send numbers, texts, booleans "
+                "or dates, one of them in each column."
             ) from None
     raise InvalidInput("the table cannot be written as Arrow. Send it as a list of dicts.")
 

@@ -354,8 +354,8 @@ async def _operator(dashboard: Dashboard, call: Call, viewer: Viewer, form: Form
         why = (
             "Start the service with --diagnostics to have progressive loss, clipping and bad rows evaluated."
             if host.contract.bandit is None
-            else "Decisions are not evaluated, as the rewards of other actions are not known. Log decisions and rewards, "
-            "and evaluate them by taciturn.bandits.off_policy."
+            else "Decisions are not evaluated, as the rewards of other actions are not known. Log decisions and "
+            "rewards, and evaluate them by taciturn.bandits.off_policy."
         )
         view = OperatorView.without_diagnostics(name, why, more, closed)
     else:
