@@ -134,6 +134,38 @@ def test_tables_are_learnt_like_rows(service: tuple[str, str]) -> None:
         assert client.predict("clicks", frame.head(3)).predictions == by_rows
 
 
+def test_missing_values_of_pandas_are_null() -> None:
+    """As text, NaT would be a date that cannot be read: a bad row, where a missing value is meant."""
+    pd = pytest.importorskip("pandas")
+    client, seen = scripted(answered(200, {"first": 1, "last": 1}))
+    client.learn("clicks", [{"day": pd.NaT, "age": pd.NA, "device": pd.Timestamp("2024-05-31")}])
+    assert json.loads(seen[0].content)["rows"] == [{"day": None, "age": None, "device": "2024-05-31T00:00:00"}]
+
+
+def test_tables_that_cannot_be_sent_are_told_in_a_sentence(service: tuple[str, str]) -> None:
+    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    frame = pd.DataFrame(rows(3))
+    with Client(*service) as client:
+        client.create("clicks", CONTRACT)
+        for wrong, says in (
+            (frame["age"], "a DataFrame or an Arrow table, got Series"),
+            (pd.concat([frame, frame[["age"]]], axis=1), "two columns of the table have the same name"),
+            (frame.assign(device=[1, "a secret", None]), "column device has values of several kinds"),
+        ):
+            with pytest.raises(InvalidInput, match=says) as error:
+                client.learn("clicks", wrong)
+            assert "secret" not in str(error.value)
+        # A service that does not know a type reads the numbers that it is stored in: months since 1970, not seconds.
+        months = pa.field("day", pa.int64(), metadata={"ARROW:extension:name": "a.month"})
+        table = pa.Table.from_pandas(frame, preserve_index=False).set_column(2, months, pa.array([652] * 3))
+        with pytest.raises(ServiceError, match=r"column day holds a\.month, which is not read"):
+            client.learn("clicks", table)
+        with pytest.raises(ServiceError, match=r"column day holds .*pandas\.period"):
+            client.learn("clicks", frame.assign(day=pd.PeriodIndex(["2024-05"] * 3, freq="M")))
+        assert client.stream("clicks")["stream"]["round"] == 0
+        assert client.learn("clicks", frame) == Learnt(1, 3)
+
+
 def test_a_key_that_is_repeated_is_learnt_once(service: tuple[str, str]) -> None:
     with Client(*service) as client:
         client.create("clicks", CONTRACT)
@@ -218,6 +250,7 @@ def test_live_goes_on_where_it_was(pauses: list[float]) -> None:
     [
         (lambda: Client("http://service", ""), "a token is needed"),
         (lambda: Client("http://service", "a\nb"), "characters that no token has"),
+        (lambda: Client("127.0.0.1:8000", "secret"), "begin with http://"),
         (lambda: scripted()[0].learn("clicks", []), "no row"),
         (lambda: scripted()[0].learn("clicks", {"age": 1}), "list of dicts"),
         (lambda: scripted()[0].learn("clicks", [{"x": object()}]), "dicts of numbers"),

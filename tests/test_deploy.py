@@ -39,7 +39,8 @@ def commands_of(page):
     consoles = re.findall(r"^ *\$ (.*)$", page, re.MULTILINE)
     for line in (*consoles, *re.findall(r"`(taciturn [^`]*)`", page)):
         words = shlex.split(line, comments=True)
-        if words[0] == "docker" and "exec" in words:  # in a container, which may be called so, too
+        # In a container, which may be called so, too.
+        if words[0] == "docker" and "exec" in words and "taciturn" in words:
             words = words[len(words) - 1 - words[::-1].index("taciturn") :]
         if words[0] == "taciturn" and len(words) > 1:
             yield words[1:]
@@ -102,6 +103,8 @@ def test_the_compose_file_is_safe():
     mounted = {volume.split(":")[0] for one in services.values() for volume in one["volumes"]}
     assert mounted == set(made["volumes"]) == {"cache", "database", "witness"}
     assert not any(volume.startswith("witness") for volume in services["db"]["volumes"])
+    # While the image of PostgreSQL makes its database, a server answers at the socket, and not by TCP yet.
+    assert services["db"]["healthcheck"]["test"][:4] == ["CMD", "pg_isready", "--host", "127.0.0.1"]
 
 
 def placed(command, **places):

@@ -197,6 +197,8 @@ class Client:
         self._errors: tuple[type[Exception], ...] = (httpx.TransportError,)
         self._not_sent: tuple[type[Exception], ...] = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
         self._models: dict[str, tuple[str, Model]] = {}
+        if not isinstance(url, str) or not url.startswith(("http://", "https://")):
+            raise InvalidInput("the url must begin with http:// or https://, as in https://models.example.org.")
         trusted = True if certificate is None else _trusting(Path(certificate))
         try:
             self._http = httpx.Client(
@@ -539,8 +541,9 @@ class Client:
         """Reject a service whose certificate is not trusted: another attempt would not help."""
         while error is not None:
             if isinstance(error, ssl.SSLCertVerificationError):
+                why = error.verify_message.rstrip(".")
                 raise ServiceError(
-                    f"the certificate of {self._http.base_url} is not trusted: {error.verify_message}. Check the "
+                    f"the certificate of {self._http.base_url} is not trusted: {why}. Check the "
                     "address; for a certificate of your own, pass its file as certificate=."
                 ) from None
             error = error.__cause__ or error.__context__
@@ -591,7 +594,9 @@ def _body(content: Any) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's numbers and dates as JSON has them."""
+    """Numbers and dates of NumPy and pandas as JSON has them; NaT and NA of pandas, which are missing, are null."""
+    if type(value).__module__.startswith("pandas.") and type(value).__name__ in ("NaTType", "NAType"):
+        return None
     if hasattr(value, "isoformat"):
         return value.isoformat()
     if hasattr(value, "item"):
@@ -603,10 +608,12 @@ def _requests(rows: Any, batch: int) -> Iterator[tuple[bytes, str]]:
     """Bodies and media types of the requests that hold these rows."""
     kind = type(rows).__module__.partition(".")[0]
     if kind == "pandas":
-        rows, kind = _arrow().Table.from_pandas(rows, preserve_index=False), "pyarrow"
+        rows, kind = _table(rows), "pyarrow"
     if kind == "pyarrow":
         pa = _arrow()
         table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+        if not isinstance(table, pa.Table):
+            raise _not_rows(rows)
         for start in range(0, table.num_rows, batch):
             sink = pa.BufferOutputStream()
             with pa.ipc.new_stream(sink, table.schema) as writer:
@@ -614,7 +621,7 @@ def _requests(rows: Any, batch: int) -> Iterator[tuple[bytes, str]]:
             yield sink.getvalue().to_pybytes(), _ARROW
         return
     if isinstance(rows, Mapping | str | bytes) or not isinstance(rows, Iterable):
-        raise InvalidInput(f"rows are a list of dicts, a DataFrame or an Arrow table, got {type(rows).__name__}.")
+        raise _not_rows(rows)
     part: list[Any] = []
     for row in rows:
         part.append(row)
@@ -623,6 +630,33 @@ def _requests(rows: Any, batch: int) -> Iterator[tuple[bytes, str]]:
             part = []
     if part:
         yield _body({"rows": part}), _JSON
+
+
+def _table(frame: Any) -> Any:
+    """A DataFrame as an Arrow table; errors name the column, and quote no value."""
+    pa = _arrow()
+    if not hasattr(frame, "columns"):
+        raise _not_rows(frame)
+    if not frame.columns.is_unique:
+        raise InvalidInput("two columns of the table have the same name. Rename or drop one of them.")
+    failures = (pa.ArrowException, TypeError, ValueError, OverflowError)
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except failures:
+        pass
+    for name in frame.columns:
+        try:
+            pa.Array.from_pandas(frame[name])
+        except failures:
+            raise InvalidInput(
+                f"column {name} has values of several kinds, or of one that is not read. Send numbers, texts, booleans "
+                "or dates, one of them in each column."
+            ) from None
+    raise InvalidInput("the table cannot be written as Arrow. Send it as a list of dicts.")
+
+
+def _not_rows(rows: Any) -> InvalidInput:
+    return InvalidInput(f"rows are a list of dicts, a DataFrame or an Arrow table, got {type(rows).__name__}.")
 
 
 def _arrow() -> Any:

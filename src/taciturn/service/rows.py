@@ -268,9 +268,14 @@ def _check_kinds(schema: Any, columns: Sequence[str]) -> None:
         *(types.is_large_string, types.is_timestamp, types.is_date32, types.is_date64),
     )
     for name in columns:
-        kind = schema.field(name).type
-        kind = kind.value_type if types.is_dictionary(kind) else kind
-        if not any(check(kind) for check in known):
+        field = schema.field(name)
+        kind = field.type.value_type if types.is_dictionary(field.type) else field.type
+        # Of an extension that is not known here, such as the periods of pandas, Arrow reads the numbers in which it is
+        # stored, and says so in its metadata alone.
+        extension = (field.metadata or {}).get(b"ARROW:extension:name")
+        if extension is not None:
+            kind = extension.decode("utf-8", "replace")
+        if extension is not None or not any(check(kind) for check in known):
             raise NotRows(f"column {name} holds {kind}, which is not read. Send numbers, texts, booleans or dates.")
 
 

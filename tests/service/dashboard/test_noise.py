@@ -11,6 +11,7 @@ from taciturn.contract.contract import contract_of
 from taciturn.estimators.stream import Stream
 from taciturn.plan import Plan
 from taciturn.service.dashboard.noise import NoiseOfReleases
+from taciturn.service.dashboard.views import verdict
 
 
 def test_noise_of_iterates_is_that_of_the_release() -> None:
@@ -67,21 +68,47 @@ def test_noise_of_users_is_simulated_too() -> None:
 def test_noise_of_other_methods_is_estimated_from_releases() -> None:
     """Of weights that are noise alone, although the noise of successive releases is correlated.
 
-    Seeds are fixed; the standard error of 8 runs of 20 weights is 6 %.
+    Seeds are fixed; the standard error of 8 runs of 20 weights is 6 %. The least estimate of a model is that of all of
+    its weights. Those that happen to have moved by more have a larger one: here the mean square is a third too large.
     """
     columns = {f"x{i}": {"range": [-1, 1]} for i in range(20)}
     data = declared(loss="squared", horizon=4_000) | {"target": {"column": "y", "range": [-1, 1]}, "columns": columns}
-    X, found, true = np.random.default_rng(2).uniform(-1.0, 1.0, (4_000, 20)), [], []
+    X, found, each, true = np.random.default_rng(2).uniform(-1.0, 1.0, (4_000, 20)), [], [], []
     for seed in range(1, 9):
         plan = contract_of(data).plan(seed=seed)
         assert plan.method == "pqftl"
         points = np.asarray(Stream(plan).learn(X, np.zeros(4_000)).points)
         noise = NoiseOfReleases(plan).until(len(points), points)
         assert (noise.kind, noise.move) == ("estimated", None)
-        found.append(noise.point[-1] ** 2)
+        found.append(noise.point[-1].min() ** 2)
+        each.append((noise.point[-1] ** 2).mean())
         true.append((points[-1] ** 2).mean())
     assert np.mean(found) == pytest.approx(np.mean(true), rel=0.3)
+    assert 1.0 < np.mean(each) / np.mean(true) < 1.5
     assert np.isnan(NoiseOfReleases(plan).until(1, points[:1]).point).all()
+
+
+def test_weights_of_features_that_rows_hardly_have_are_noisier() -> None:
+    """Least squares on labels without signal, of which 16 of 21 features are 0 in all rows: a false signal is rare.
+
+    One in twenty streams is claimed to have one. With one standard deviation for all weights, which is the least of a
+    model, 14 % of 200 other streams had one; with that of each weight 3.5 %. Seeds are fixed.
+    """
+    columns = {"age": {"range": [0, 100]}, "notes": {"hash": 20}}
+    data = declared(loss="squared", horizon=4_000) | {"target": {"column": "y", "range": [-1, 1]}, "columns": columns}
+    contract = contract_of(data | {"privacy": {"epsilon": 3.0}})
+    wrong, pooled = 0, 0
+    for seed in range(1, 101):
+        plan, rng = contract.plan(seed=seed), np.random.default_rng(seed)
+        X = np.zeros((4_000, 21))
+        X[:, 0] = rng.uniform(-1.0, 1.0, 4_000)
+        X[np.arange(4_000), rng.integers(1, 5, 4_000)] = 1.0
+        points = np.asarray(Stream(plan).learn(X, rng.choice([-0.3, 0.3], 4_000)).points)
+        sd = NoiseOfReleases(plan).until(len(points), points).model[-1].tolist()
+        weights = points[-1].tolist()
+        wrong += any(verdict(w, one, len(sd)) == "signal" for w, one in zip(weights, sd, strict=True))
+        pooled += any(verdict(w, min(sd), len(sd)) == "signal" for w in weights)
+    assert wrong <= 8 < pooled
 
 
 def test_arms_that_are_played_less_have_noisier_weights() -> None:
@@ -94,8 +121,9 @@ def test_arms_that_are_played_less_have_noisier_weights() -> None:
         plan = Plan("linear-bandit", private, "a contextual bandit")
         made = np.asarray(Stream(plan).learn(X, private.learner.labels(np.zeros(n), arms)).points)
         weights = made.reshape(len(made), 2, -1)[:, :, -6:].reshape(len(made), 12)
-        found.append(NoiseOfReleases(plan).until(len(made), weights).model[-1] ** 2)
+        noise = NoiseOfReleases(plan).until(len(made), weights).model[-1]
+        found.append(noise.reshape(2, 6).min(axis=1) ** 2)  # the least is that of all weights of an arm
         true.append(weights[-1] ** 2)
     estimated, exact = np.mean(found, axis=0), np.mean(true, axis=0).reshape(2, 6).mean(axis=1)
-    assert estimated[[0, 6]] == pytest.approx(exact, rel=0.6)
+    assert estimated == pytest.approx(exact, rel=0.6)
     assert exact[1] > 4.0 * exact[0]

@@ -28,6 +28,7 @@ from taciturn.service.dashboard.views import (
     Viewer,
     inputs_of,
     ledger_view,
+    purpose_in_words,
 )
 
 HOSTILE = st.one_of(
@@ -99,7 +100,7 @@ def every_page(made: Sample, view: StreamView, name: str = "web shop", viewer: V
     watch(np.zeros((3, made.contract.dimension)), np.ones(3), made.stream.model)
     answer = Prediction(name, name, ((name, 0.25),), 3)
     return {
-        "streams": pages.streams_page(viewer, [replace(StreamRow.of(view), name=name, target=name)]),
+        "streams": pages.streams_page(viewer, [replace(StreamRow.of(view), name=name, purpose=name)]),
         "no streams": pages.streams_page(viewer, []),
         "stream": pages.stream_page(viewer, replace(view, prediction=answer, error=name)),
         "part": pages.stream_part(view, 2, [0, 1]),
@@ -220,3 +221,35 @@ def test_a_stream_without_releases_says_when_the_first_comes(made: Sample) -> No
 def test_secrets_do_not_print() -> None:
     assert "secret-of-forms" not in repr(ADMIN)
     assert "abc" not in repr(pages.Made("shop", "abc"))
+
+
+def test_a_closed_stream_has_no_releases_to_come(made: Sample) -> None:
+    assert f"{made.view.coming:,} to come" in pages.stream_page(ADMIN, made.view)
+    page = pages.stream_page(ADMIN, replace(made.view, closed=True))
+    assert "none to come" in page
+    assert f"{made.view.coming:,} to come" not in page
+
+
+def test_a_budget_that_is_spent_at_once_is_explained(made: Sample) -> None:
+    """All of the budget of a prefix sum is spent with its first release: it is no sign that the stream ends."""
+    said = "the releases to come cost nothing more"
+    assert made.view.gauge.spent == pytest.approx(made.view.gauge.reserved)
+    assert said in pages.stream_page(ADMIN, made.view)
+    assert said not in pages.stream_page(ADMIN, replace(made.view, closed=True))
+    half = replace(made.view.gauge, spent=made.view.gauge.reserved / 2.0)
+    assert said not in pages.stream_page(ADMIN, replace(made.view, gauge=half))
+
+
+def test_a_stream_of_decisions_is_not_said_to_predict() -> None:
+    decisions = {
+        "privacy": {"epsilon": 1.0},
+        "target": {"column": "reward", "range": [0, 1]},
+        "learning": {"horizon": 1000},
+        "columns": {"age": {"range": [0, 100]}},
+        "events": {"wait": "1 minute"},
+        "bandit": {"actions": ["sports", "weather"]},
+    }
+    said = purpose_in_words(contract_of(decisions))
+    assert said.startswith("One action is chosen for each visitor, among 2 actions")
+    assert said.endswith("Learns from reward, a number from 0 to 1")
+    assert "Predicts" not in said

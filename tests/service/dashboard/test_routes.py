@@ -342,3 +342,23 @@ def test_pages_have_no_row_and_no_exact_count(site: Site) -> None:
         assert ("Bad rows" in page) == path.endswith("operator")
     data = json.loads(re.search(r'id="chart-data">(.*?)</script>', browser.get("/streams/clicks").text)[1])  # type: ignore[index]
     assert data["k"][-1] == site.service.host("clicks").view.k
+
+
+def test_decisions_are_not_said_to_lack_diagnostics(site: Site) -> None:
+    """The service runs with them: what a stream of decisions lacks are the rewards of other actions."""
+    decisions = {
+        "privacy": {"epsilon": 1.0},
+        "target": {"column": "reward", "range": [0, 1]},
+        "learning": {"horizon": 1000},
+        "columns": {"age": {"range": [0, 100]}},
+        "events": {"wait": "1 minute"},
+        "bandit": {"actions": ["sports", "weather"]},
+    }
+    with Client(site.url, site.admin) as client:
+        client.create("headlines", decisions)
+    browser = site.browser("admin")
+    page = browser.get("/streams/headlines/operator")
+    assert page.status_code == 200
+    assert "Decisions are not evaluated" in page.text
+    assert "--diagnostics" not in page.text
+    assert "One action is chosen for each visitor" in browser.get("/").text

@@ -12,7 +12,8 @@ than its own noise: of weights that are sums divided by their number w, with noi
 variance `D = v' + v - 2·cov(s', s)/(w'w)`, and the mean square of moves is multiplied by v/D. The covariance is known
 for a BLT, the default (`taciturn.mechanisms.decoded_noise`), and otherwise taken to be 0. What points learn is in their
 moves, too: then the estimate is too large. The models of a bandit have their own estimates, as arms are played more
-often or less.
+often or less. The noise of least squares is larger on features that rows hardly have, so an entry that moves by more
+than the root mean square of all has the estimate of its own moves.
 """
 
 from __future__ import annotations
@@ -126,13 +127,12 @@ class NoiseOfReleases:
         moves = np.diff(points, axis=0).reshape(len(points) - 1, models, -1)
         pairs = zip(numbers[:-1].tolist(), numbers[1:].tolist(), strict=True)
         shares = np.array([self._share(before, after) for before, after in pairs])
-        squares = (moves**2).mean(axis=2) * shares[:, None]
+        squares = moves**2 * shares[:, None, None]
         squares = np.concatenate([squares[:1], squares])
         width = min(9, len(squares))
-        padded = np.pad(squares, ((width // 2, width - 1 - width // 2), (0, 0)), mode="edge")
-        window = np.lib.stride_tricks.sliding_window_view(padded, width, axis=0)
-        sd = np.sqrt(window.mean(axis=2))
-        sd = sd[:, 0] if models == 1 else np.repeat(sd, points.shape[1] // models, axis=1)
+        padded = np.pad(squares, ((width // 2, width - 1 - width // 2), (0, 0), (0, 0)), mode="edge")
+        own = np.lib.stride_tricks.sliding_window_view(padded, width, axis=0).mean(axis=3)
+        sd = np.sqrt(np.maximum(own, own.mean(axis=2, keepdims=True))).reshape(points.shape)
         return Noise("estimated", sd, sd, None)
 
     def _share(self, before: int, after: int) -> float:

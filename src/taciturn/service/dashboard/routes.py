@@ -24,7 +24,6 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from taciturn.contract.contract import contract_of
-from taciturn.contract.explain import target_in_words
 from taciturn.errors import TaciturnError
 from taciturn.service.app import Answer, Call, Problem, error_answer, natural, respond
 from taciturn.service.dashboard import pages
@@ -44,6 +43,7 @@ from taciturn.service.dashboard.views import (
     ledger_row,
     ledger_view,
     predict,
+    purpose_in_words,
 )
 from taciturn.service.host import Host, View
 from taciturn.service.service import Service, UnknownLedger, without
@@ -88,10 +88,9 @@ class Dashboard:
         complete = table.horizon is not None and view.k >= table.count
         status = "closed" if view.closed else "complete" if complete else "live" if view.k else "waiting"
         at = None if view.visible_at is None else datetime.fromtimestamp(view.visible_at / 1000.0, UTC)
-        target = target_in_words(contract)
         return StreamRow(
             host.name,
-            target,
+            purpose_in_words(contract),
             status,
             view.k,
             view.t,
@@ -352,7 +351,12 @@ async def _operator(dashboard: Dashboard, call: Call, viewer: Viewer, form: Form
     rows, data = await service.in_thread(service.writer(name).diagnostics)
     more = [("Rows learnt, with those after the last release", f"{rows:,}")]
     if data is None:
-        why = "Start the service with --diagnostics to have progressive loss, clipping and bad rows evaluated."
+        why = (
+            "Start the service with --diagnostics to have progressive loss, clipping and bad rows evaluated."
+            if host.contract.bandit is None
+            else "Decisions are not evaluated, as the rewards of other actions are not known. Log decisions and "
+            "rewards, and evaluate them by taciturn.bandits.off_policy."
+        )
         view = OperatorView.without_diagnostics(name, why, more, closed)
     else:
         view = OperatorView.of_diagnostics(name, data, more, closed)

@@ -376,6 +376,16 @@ class StreamView:
         return target_in_words(self.contract)
 
     @property
+    def purpose(self) -> str:
+        """What it is for, in words."""
+        return purpose_in_words(self.contract)
+
+    @property
+    def paid_for(self) -> bool:
+        """Whether releases are to come, and nothing is left to be spent on them."""
+        return self.count > 0 and self.status == "live" and self.gauge.spent >= (1.0 - 1e-6) * self.gauge.reserved
+
+    @property
     def in_words(self) -> str:
         """What the guarantee means for a person."""
         return in_plain_words(self.contract)
@@ -487,7 +497,7 @@ class StreamView:
         mechanism = getattr(private, "mechanism", None) or type(private).__name__
         burn_in = plan.burn_in
         return [
-            ("Predicts", self.target),
+            ("Learns from" if contract.bandit else "Predicts", self.target),
             ("Loss and method", f"{contract.loss}, {plan.method}"),
             ("Why this method", plan.why),
             ("Model in use", "late average of the released points" if plan.averages else "last released point"),
@@ -526,6 +536,18 @@ class StreamView:
         return json.dumps(self.contract.declared, indent=2, ensure_ascii=False)
 
 
+def purpose_in_words(contract: Contract) -> str:
+    """What a stream is for, without a full stop.
+
+    >>> from taciturn.contract.contract import contract_of
+    >>> target, columns = {"column": "bought", "positive": ["yes"]}, {"age": {"range": [0, 100]}}
+    >>> purpose_in_words(contract_of({"privacy": {"epsilon": 1}, "target": target, "columns": columns}))
+    'Predicts whether bought is yes or something else'
+    """
+    target = target_in_words(contract)
+    return f"Predicts {target}" if contract.bandit is None else f"{contract.bandit.in_words} Learns from {target}"
+
+
 def example_row(contract: Contract) -> dict[str, Any]:
     """A row that the contract can read, made up from its declarations.
 
@@ -561,7 +583,7 @@ class StreamRow:
     """A stream in the list of all."""
 
     name: str
-    target: str
+    purpose: str
     status: str
     releases: int
     rows: int
@@ -576,7 +598,7 @@ class StreamRow:
         """The row of a stream."""
         return cls(
             view.name,
-            view.target,
+            view.purpose,
             view.status,
             view.count,
             view.rows,
