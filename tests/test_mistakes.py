@@ -65,6 +65,15 @@ CONTRACTS = {
     "the target as a feature": ("town =", "bought =", "remove it from [columns]"),
     "a bound on users without ids": ("epsilon = 1.0", "epsilon = 1.0\nrows_per_user = 4", "State the column"),
     "a draft that is not filled in": ("{ range = [0, 100] }", '"?"', "state the range of age"),
+    "a release that is no number of rows": ("horizon = 100", "release = -5", "or a number of rows, 1 or more; got -5"),
+    "a table with two letters swapped": ("[target]", "[tagret]", "tagret is unknown. Did you mean target?"),
+    "weights that count labels": (
+        'classes = ["no", "yes"]',
+        'classes = ["no", "yes"]\nclass_weight = "balanced"',
+        "as in class_weight = { yes = 20 }; got 'balanced'",
+    ),
+    "truth values": ('["no", "yes"]', "[false, true]", 'Write truth values as texts: "true" and "false"'),
+    "a name that needs quotes": ("town =", "gr\u00f6\u00dfe =", "names with a blank or a letter that is not from a to z"),
     "TOML that is not valid": ("[privacy]", "[privacy", "is not valid TOML"),
 }
 
@@ -74,7 +83,7 @@ def shell(capsys, monkeypatch, tmp_path):
     """The command with a contract and a table: status and both outputs; no mistake shows a row."""
 
     def run(*arguments, contract=CONTRACT, table=TABLE):
-        (tmp_path / "c.toml").write_text(contract)
+        (tmp_path / "c.toml").write_bytes(contract if isinstance(contract, bytes) else contract.encode())
         (tmp_path / "t.csv").write_bytes(table if isinstance(table, bytes) else table.encode())
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(sys, "argv", ["taciturn", *arguments])
@@ -94,6 +103,12 @@ def test_contracts(shell, old, new, words):
     assert status == 2
     assert said.count("\n") == 1
     assert words in said
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_a_contract_in_another_encoding(shell, encoding):
+    status, _, said = shell("check", "c.toml", contract=CONTRACT.replace("town", '"gr\u00f6\u00dfe"').encode(encoding))
+    assert (status, said) == (2, "taciturn: c.toml is not UTF-8 text. Save it in that encoding.\n")
 
 
 LEARN = ("learn", "c.toml", "t.csv", "--out", "run", "--quiet")  # without progress, which a slow machine shows
@@ -119,6 +134,11 @@ TABLES = {
         ("plan", "--epsilon", "1", "--delta", "1e-6", "--dimension", "3", "--horizon", "5.5"),
         TABLE,
         "not a valid integer",
+    ),
+    "the column of ids as the target": (
+        ("init", "t.csv", "--target", "name", "--user", "name", "-y", "--force"),
+        TABLE,
+        "cannot be both the column of ids and the target",
     ),
     "a column to draft that is not there": (("init", "t.csv", "--target", "buoght", "-y"), TABLE, "Name one of these"),
 }
@@ -164,6 +184,23 @@ def test_the_dry_run_shows_no_value_but_on_demand(shell):
         assert "age is not a number" in out
 
 
+def test_the_dry_run_says_what_is_no_missing_value(shell):
+    table = with_row("NA,Oslo,x,yes")
+    _, out, _ = shell("check", "c.toml", "t.csv", table=table)
+    assert "age: a text such as NA or - is not a missing value" in " ".join(out.split())
+    _, out, _ = shell("check", "c.toml", "t.csv", table=with_row(",Oslo,x,yes"))
+    assert "is not a missing value" not in out
+
+
+def test_the_dry_run_tells_a_column_without_values(shell):
+    """A name that no object of JSON lines has is not in an error of a header, as there is none."""
+    rows = "\n".join(f'{{"agee": {20 + i}, "town": "Oslo", "bought": "yes"}}' for i in range(9))
+    _, out, _ = shell("check", "c.toml", "t.csv", "--format", "json", table=rows)
+    said = " ".join(out.split())
+    assert "no row has a value of age: check how its name is spelt" in said
+    assert "of the values of age are missing" not in said
+
+
 X = np.linspace(-1.0, 1.0, 40).reshape(20, 2)
 Y = np.arange(20) % 2
 BOUNDED = {"feature_bound": 1.0, "classes": [0, 1], "horizon": 1e5}
@@ -174,6 +211,8 @@ def logistic(**settings):
 
 
 ESTIMATORS = {
+    "a window in words": (lambda: logistic(forget="week").partial_fit(X, Y), "or a number of rows; got 'week'"),
+    "features of another library": (lambda: logistic(features="rbf").fit(X, Y), "or a number of random features"),
     "random_state": (lambda: logistic(random_state=1), "seed"),
     "C": (lambda: logistic(C=1.0), "ridge"),
     "sample_weight": (lambda: logistic().fit(X, Y, sample_weight=Y), "sample_weight"),
