@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-_BLOCK = re.compile(r'<div class="(?P<classes>language-(?:console|text prints)) highlight">(?P<code><pre>.*?</pre>)', re.S)
+_BLOCK = re.compile(
+    r'<div class="(?P<classes>language-(?:console|text prints)) highlight">(?P<code><pre>.*?</pre>)', re.S
+)
 _TABLE = re.compile("┃|│")
 _COLUMNS = re.compile(r"\S {3,}\S")
 

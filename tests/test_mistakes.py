@@ -15,10 +15,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from taciturn import InvalidInput, TaciturnError
 from taciturn.cli import app as cli
 from taciturn.estimators import river, scaling, sklearn
+from taciturn.estimators.search import PrivateSearchCV
 from taciturn.estimators.stream import PrivacyWarning
 
 CONTRACT = """[privacy]
@@ -73,7 +76,11 @@ CONTRACTS = {
         "as in class_weight = { yes = 20 }; got 'balanced'",
     ),
     "truth values": ('["no", "yes"]', "[false, true]", 'Write truth values as texts: "true" and "false"'),
-    "a name that needs quotes": ("town =", "gr\u00f6\u00dfe =", "names with a blank or a letter that is not from a to z"),
+    "a name that needs quotes": (
+        "town =",
+        "gr\u00f6\u00dfe =",
+        "names with a blank or a letter that is not from a to z",
+    ),
     "TOML that is not valid": ("[privacy]", "[privacy", "is not valid TOML"),
 }
 
@@ -210,7 +217,33 @@ def logistic(**settings):
     return sklearn.PrivateLogisticRegression(**({"epsilon": 5.0} | BOUNDED | settings))
 
 
+def search(**settings):
+    return PrivateSearchCV(logistic(horizon=None), {"radius": [1.0, 2.0]}, **settings)
+
+
+def without_a_label(nothing):
+    """Classes of twenty rows, of which the last is missing."""
+    return np.array([*["no", "yes"] * 9, "no", nothing], dtype=object)
+
+
 ESTIMATORS = {
+    "a label that is None": (lambda: logistic(classes=None).fit(X, without_a_label(None)), "a label that is missing"),
+    "a label that is NaN": (lambda: logistic().fit(X, without_a_label(np.nan)), "a label that is missing"),
+    "a label of pandas that is missing": (
+        lambda: logistic(feature_bound=None, columns={0: {"range": [-1, 1]}, 1: {"ignore": True}}).fit(
+            X, pd.Series(without_a_label(None), dtype="string")
+        ),
+        "a label that is missing",
+    ),
+    "a number to predict that is missing": (
+        lambda: linear().fit(X, np.where(Y, 1.0, np.nan)),
+        "Leave such rows out, of X and users, too",
+    ),
+    "one class": (lambda: logistic(classes=[1]).fit(X, Y), "State all of them, as in classes=[0, 1]"),
+    "a search with folds": (lambda: search(cv=5), "state validation="),
+    "a search with a score": (lambda: search(scoring="f1"), "clipped losses"),
+    "a search in processes": (lambda: search(n_jobs=2), "one after the other"),
+    "a search for users": (lambda: search().fit(X, Y, users=Y), "A search is proven for rows"),
     "a window in words": (lambda: logistic(forget="week").partial_fit(X, Y), "or a number of rows; got 'week'"),
     "features of another library": (lambda: logistic(features="rbf").fit(X, Y), "or a number of random features"),
     "random_state": (lambda: logistic(random_state=1), "seed"),
@@ -253,6 +286,22 @@ def test_estimators(mistake, words):
             mistake()
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_rows_that_a_scaler_was_fitted_to_are_a_warning():
+    """In a pipeline, too; not rows that were scaled otherwise, and not a balanced design."""
+    rows = np.random.default_rng(0).uniform(0.0, 9.0, (200, 3))
+    rows[:, 1] = 4.0  # which a scaler sets to 0
+    labels = np.arange(200) % 2
+    model = logistic(seed=1, horizon=None)
+    with pytest.warns(PrivacyWarning, match="as after a StandardScaler .* Scale by public ranges"):
+        make_pipeline(StandardScaler(), model).fit(rows, labels)
+    balanced = np.where(np.indices((200, 2)).sum(axis=0) % 2, 1.0, -1.0)
+    for other in (rows, StandardScaler().fit(rows[:100]).transform(rows), balanced):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            logistic(seed=1, horizon=None).fit(other, labels)
+        assert not [each for each in told if "StandardScaler" in str(each.message)]
 
 
 @pytest.mark.parametrize("delta", [1e-2, 0.5])
@@ -398,6 +447,12 @@ def test_a_prediction_before_the_first_release_is_a_warning_of_estimators():
             model.predict_one({"a": 1.0})
             model.predict_many(pd.DataFrame({"a": [1.0]}))
             model.learn_one({"a": 1.0}, True)
+
+
+def test_probabilities_that_a_model_of_river_does_not_have():
+    model = river.PrivateNaiveBayes(buckets=8, classes=[0, 1], epsilon=1.0, feature_bound=1.0)
+    with pytest.raises(NotImplementedError, match="Use predict_one, or PrivateLogisticRegression"):
+        model.predict_proba_one({"a": 1})
 
 
 def test_there_are_forty():

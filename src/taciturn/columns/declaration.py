@@ -302,5 +302,7 @@ class Section:
     def _reject_misspelling(self, key: str) -> None:
         """If this key is not there, reject one that nearly has its name, rather than say that it is missing."""
         for other in self.data if key not in self.data else ():
-            if did_you_mean(other, [key], least=0.83):  # two letters swapped; not a key that is known and has a similar name
+            if did_you_mean(
+                other, [key], least=0.83
+            ):  # two letters swapped; not a key that is known and has a similar name
                 raise InvalidInput(f"{self.key(other)} is unknown. Did you mean {key}?")
