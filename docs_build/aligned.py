@@ -12,10 +12,10 @@ _COLUMNS = re.compile(r"\S {3,}\S")
 
 
 def marked(html: str) -> str:
-    """The page with the class `aligned` at blocks that print a table: a frame, or what code prints in columns.
+    r"""The page with the class `aligned` at blocks that print a table: a frame, or what code prints in columns.
 
-    >>> marked('<div class="language-console highlight"><pre>$ show\\n┃ a ┃ b ┃</pre></div>')
-    '<div class="language-console aligned highlight"><pre>$ show\\n┃ a ┃ b ┃</pre></div>'
+    >>> marked('<div class="language-console highlight"><pre>$ show\n┃ a ┃ b ┃</pre></div>')
+    '<div class="language-console aligned highlight"><pre>$ show\n┃ a ┃ b ┃</pre></div>'
     """
     return _BLOCK.sub(_mark, html)
 

@@ -75,6 +75,7 @@ CONTRACTS = {
         'classes = ["no", "yes"]\nclass_weight = "balanced"',
         "as in class_weight = { yes = 20 }; got 'balanced'",
     ),
+    "a width of another loss": ("horizon = 100", "huber_width = 0.1", 'huber_width = 0.1 is for loss = "huber"'),
     "truth values": ('["no", "yes"]', "[false, true]", 'Write truth values as texts: "true" and "false"'),
     "a name that needs quotes": (
         "town =",
@@ -238,6 +239,10 @@ ESTIMATORS = {
     "a number to predict that is missing": (
         lambda: linear().fit(X, np.where(Y, 1.0, np.nan)),
         "Leave such rows out, of X and users, too",
+    ),
+    "a quantile of another loss": (
+        lambda: linear(quantile=0.9).fit(X, Y),
+        'quantile = 0.9 is for loss = "quantile". State that loss',
     ),
     "one class": (lambda: logistic(classes=[1]).fit(X, Y), "State all of them, as in classes=[0, 1]"),
     "a search with folds": (lambda: search(cv=5), "state validation="),

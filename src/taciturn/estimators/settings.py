@@ -154,6 +154,9 @@ class Settings:
         if self.class_weight is not None:
             weights = [positive("the weight of a class", weight) for weight in self.class_weight]
             object.__setattr__(self, "class_weight", tuple(weight / max(weights) for weight in weights))
+        for name, loss in (("quantile", "quantile"), ("huber_width", "huber")):
+            if self.loss != loss and (value := getattr(self, name)) != getattr(Settings, name):
+                raise InvalidInput(f'{name} = {value:g} is for loss = "{loss}". State that loss, or leave {name} out.')
         expect("precondition", self.precondition, isinstance(self.precondition, bool | np.bool_), "True or False")
         if isinstance(self.forget, str):
             one_of("forget", self.forget, ("auto",), also="a number of rows")

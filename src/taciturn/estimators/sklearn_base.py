@@ -634,7 +634,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         values = np.unique(y if classes is None else classes)
         if len(values) < 2:
             raise InvalidInput(
-                f"a classifier needs two classes or more, got {len(values)} class. State all of them, as in classes=[0, 1]."
+                f"a classifier needs two classes or more, got {len(values)} class. State all of them, as in "
+                "classes=[0, 1]."
             )
         return values
 
@@ -686,8 +687,8 @@ def _check_there(y: Any) -> None:
         missing = any(type(value) is not str and text_of(value) is None for value in flat)
     if missing:
         raise InvalidInput(
-            "y has a label that is missing, None or NaN. Leave such rows out, of X and users, too: which rows these are "
-            "is not covered by the guarantee. In taciturn learn, with --bad-rows zero, they have no influence."
+            "y has a label that is missing, None or NaN. Leave such rows out, of X and users, too: which rows these "
+            "are is not covered by the guarantee. In taciturn learn, with --bad-rows zero, they have no influence."
         )
 
 
@@ -743,9 +744,9 @@ def own_errors() -> Iterator[None]:
 
 _FEW = 30  # rows, of which any statistics are likely
 _STANDARDISED = (
-    "the columns of X have mean 0 and standard deviation 1, as after a StandardScaler that was fitted to these rows: what "
-    "it found is published with the model, and no guarantee covers it. Scale by public ranges, with PublicScaler or "
-    'columns=; or state feature_bound="private", and leave the scaler out.'
+    "the columns of X have mean 0 and standard deviation 1, as after a StandardScaler that was fitted to these rows: "
+    "what it found is published with the model, and no guarantee covers it. Scale by public ranges, with PublicScaler "
+    'or columns=; or state feature_bound="private", and leave the scaler out.'
 )
 _NAN = (
     "X contains NaN, a missing value, and this estimator was told of none. Declare what a missing value is: by "

@@ -270,7 +270,7 @@ class TableCheck:
                 )
             if column.missing == column.values > 0:
                 said.append(
-                    f"no row has a value of {column.name}: check how its name is spelt, in the contract and in the file."
+                    f"no row has a value of {column.name}: check how its name is spelt in the contract and in the file."
                 )
             elif column.missing >= _MUCH * max(column.values, 1):
                 indicator = isinstance(declared, Range | PrivateRange | Date)
@@ -285,8 +285,8 @@ class TableCheck:
         ]
         if texts:
             said.append(
-                f"{', '.join(texts)}: a text such as NA or - is not a missing value, and makes a bad row: write an empty "
-                "cell, or null, where the file is made."
+                f"{', '.join(texts)}: a text such as NA or - is not a missing value, and makes a bad row: write an "
+                "empty cell, or null, where the file is made."
             )
         if self.target.unknown:
             said.append(
