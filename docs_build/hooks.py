@@ -9,7 +9,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # MkDocs loads this file by its path, not as part of a package
 
-from docs_build import commands, evidence, formulas, measured, pictures
+from docs_build import aligned, commands, evidence, formulas, measured, pictures
 
 
 def on_startup(**_: Any) -> None:
@@ -33,4 +33,4 @@ def on_page_markdown(markdown: str, page: Any = None, **_: Any) -> str:
 
 def on_post_page(output: str, **_: Any) -> str:
     """Formulas and pictures come last, so that the search does not read their letters and labels."""
-    return evidence.with_figures(pictures.illustrated(formulas.typeset(output)))
+    return evidence.with_figures(pictures.illustrated(formulas.typeset(aligned.marked(output))))

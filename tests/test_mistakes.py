@@ -15,10 +15,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from taciturn import InvalidInput, TaciturnError
 from taciturn.cli import app as cli
 from taciturn.estimators import river, scaling, sklearn
+from taciturn.estimators.search import PrivateSearchCV
 from taciturn.estimators.stream import PrivacyWarning
 
 CONTRACT = """[privacy]
@@ -65,6 +68,20 @@ CONTRACTS = {
     "the target as a feature": ("town =", "bought =", "remove it from [columns]"),
     "a bound on users without ids": ("epsilon = 1.0", "epsilon = 1.0\nrows_per_user = 4", "State the column"),
     "a draft that is not filled in": ("{ range = [0, 100] }", '"?"', "state the range of age"),
+    "a release that is no number of rows": ("horizon = 100", "release = -5", "or a number of rows, 1 or more; got -5"),
+    "a table with two letters swapped": ("[target]", "[tagret]", "tagret is unknown. Did you mean target?"),
+    "weights that count labels": (
+        'classes = ["no", "yes"]',
+        'classes = ["no", "yes"]\nclass_weight = "balanced"',
+        "as in class_weight = { yes = 20 }; got 'balanced'",
+    ),
+    "a width of another loss": ("horizon = 100", "huber_width = 0.1", 'huber_width = 0.1 is for loss = "huber"'),
+    "truth values": ('["no", "yes"]', "[false, true]", 'Write truth values as texts: "true" and "false"'),
+    "a name that needs quotes": (
+        "town =",
+        "gr\u00f6\u00dfe =",
+        "names with a blank or a letter that is not from a to z",
+    ),
     "TOML that is not valid": ("[privacy]", "[privacy", "is not valid TOML"),
 }
 
@@ -74,7 +91,7 @@ def shell(capsys, monkeypatch, tmp_path):
     """The command with a contract and a table: status and both outputs; no mistake shows a row."""
 
     def run(*arguments, contract=CONTRACT, table=TABLE):
-        (tmp_path / "c.toml").write_text(contract)
+        (tmp_path / "c.toml").write_bytes(contract if isinstance(contract, bytes) else contract.encode())
         (tmp_path / "t.csv").write_bytes(table if isinstance(table, bytes) else table.encode())
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(sys, "argv", ["taciturn", *arguments])
@@ -94,6 +111,12 @@ def test_contracts(shell, old, new, words):
     assert status == 2
     assert said.count("\n") == 1
     assert words in said
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_a_contract_in_another_encoding(shell, encoding):
+    status, _, said = shell("check", "c.toml", contract=CONTRACT.replace("town", '"gr\u00f6\u00dfe"').encode(encoding))
+    assert (status, said) == (2, "taciturn: c.toml is not UTF-8 text. Save it in that encoding.\n")
 
 
 LEARN = ("learn", "c.toml", "t.csv", "--out", "run", "--quiet")  # without progress, which a slow machine shows
@@ -119,6 +142,11 @@ TABLES = {
         ("plan", "--epsilon", "1", "--delta", "1e-6", "--dimension", "3", "--horizon", "5.5"),
         TABLE,
         "not a valid integer",
+    ),
+    "the column of ids as the target": (
+        ("init", "t.csv", "--target", "name", "--user", "name", "-y", "--force"),
+        TABLE,
+        "cannot be both the column of ids and the target",
     ),
     "a column to draft that is not there": (("init", "t.csv", "--target", "buoght", "-y"), TABLE, "Name one of these"),
 }
@@ -164,6 +192,23 @@ def test_the_dry_run_shows_no_value_but_on_demand(shell):
         assert "age is not a number" in out
 
 
+def test_the_dry_run_says_what_is_no_missing_value(shell):
+    table = with_row("NA,Oslo,x,yes")
+    _, out, _ = shell("check", "c.toml", "t.csv", table=table)
+    assert "age: a text such as NA or - is not a missing value" in " ".join(out.split())
+    _, out, _ = shell("check", "c.toml", "t.csv", table=with_row(",Oslo,x,yes"))
+    assert "is not a missing value" not in out
+
+
+def test_the_dry_run_tells_a_column_without_values(shell):
+    """A name that no object of JSON lines has is not in an error of a header, as there is none."""
+    rows = "\n".join(f'{{"agee": {20 + i}, "town": "Oslo", "bought": "yes"}}' for i in range(9))
+    _, out, _ = shell("check", "c.toml", "t.csv", "--format", "json", table=rows)
+    said = " ".join(out.split())
+    assert "no row has a value of age: check how its name is spelt" in said
+    assert "of the values of age are missing" not in said
+
+
 X = np.linspace(-1.0, 1.0, 40).reshape(20, 2)
 Y = np.arange(20) % 2
 BOUNDED = {"feature_bound": 1.0, "classes": [0, 1], "horizon": 1e5}
@@ -173,7 +218,39 @@ def logistic(**settings):
     return sklearn.PrivateLogisticRegression(**({"epsilon": 5.0} | BOUNDED | settings))
 
 
+def search(**settings):
+    return PrivateSearchCV(logistic(horizon=None), {"radius": [1.0, 2.0]}, **settings)
+
+
+def without_a_label(nothing):
+    """Classes of twenty rows, of which the last is missing."""
+    return np.array([*["no", "yes"] * 9, "no", nothing], dtype=object)
+
+
 ESTIMATORS = {
+    "a label that is None": (lambda: logistic(classes=None).fit(X, without_a_label(None)), "a label that is missing"),
+    "a label that is NaN": (lambda: logistic().fit(X, without_a_label(np.nan)), "a label that is missing"),
+    "a label of pandas that is missing": (
+        lambda: logistic(feature_bound=None, columns={0: {"range": [-1, 1]}, 1: {"ignore": True}}).fit(
+            X, pd.Series(without_a_label(None), dtype="string")
+        ),
+        "a label that is missing",
+    ),
+    "a number to predict that is missing": (
+        lambda: linear().fit(X, np.where(Y, 1.0, np.nan)),
+        "Leave such rows out, of X and users, too",
+    ),
+    "a quantile of another loss": (
+        lambda: linear(quantile=0.9).fit(X, Y),
+        'quantile = 0.9 is for loss = "quantile". State that loss',
+    ),
+    "one class": (lambda: logistic(classes=[1]).fit(X, Y), "State all of them, as in classes=[0, 1]"),
+    "a search with folds": (lambda: search(cv=5), "state validation="),
+    "a search with a score": (lambda: search(scoring="f1"), "clipped losses"),
+    "a search in processes": (lambda: search(n_jobs=2), "one after the other"),
+    "a search for users": (lambda: search().fit(X, Y, users=Y), "A search is proven for rows"),
+    "a window in words": (lambda: logistic(forget="week").partial_fit(X, Y), "or a number of rows; got 'week'"),
+    "features of another library": (lambda: logistic(features="rbf").fit(X, Y), "or a number of random features"),
     "random_state": (lambda: logistic(random_state=1), "seed"),
     "C": (lambda: logistic(C=1.0), "ridge"),
     "sample_weight": (lambda: logistic().fit(X, Y, sample_weight=Y), "sample_weight"),
@@ -214,6 +291,22 @@ def test_estimators(mistake, words):
             mistake()
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_rows_that_a_scaler_was_fitted_to_are_a_warning():
+    """In a pipeline, too; not rows that were scaled otherwise, and not a balanced design."""
+    rows = np.random.default_rng(0).uniform(0.0, 9.0, (200, 3))
+    rows[:, 1] = 4.0  # which a scaler sets to 0
+    labels = np.arange(200) % 2
+    model = logistic(seed=1, horizon=None)
+    with pytest.warns(PrivacyWarning, match="as after a StandardScaler .* Scale by public ranges"):
+        make_pipeline(StandardScaler(), model).fit(rows, labels)
+    balanced = np.where(np.indices((200, 2)).sum(axis=0) % 2, 1.0, -1.0)
+    for other in (rows, StandardScaler().fit(rows[:100]).transform(rows), balanced):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            logistic(seed=1, horizon=None).fit(other, labels)
+        assert not [each for each in told if "StandardScaler" in str(each.message)]
 
 
 @pytest.mark.parametrize("delta", [1e-2, 0.5])
@@ -359,6 +452,12 @@ def test_a_prediction_before_the_first_release_is_a_warning_of_estimators():
             model.predict_one({"a": 1.0})
             model.predict_many(pd.DataFrame({"a": [1.0]}))
             model.learn_one({"a": 1.0}, True)
+
+
+def test_probabilities_that_a_model_of_river_does_not_have():
+    model = river.PrivateNaiveBayes(buckets=8, classes=[0, 1], epsilon=1.0, feature_bound=1.0)
+    with pytest.raises(NotImplementedError, match="Use predict_one, or PrivateLogisticRegression"):
+        model.predict_proba_one({"a": 1})
 
 
 def test_there_are_forty():

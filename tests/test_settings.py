@@ -602,7 +602,7 @@ CASES: dict[str, list[Case]] = {
         Case(_river("PrivateLinearRegression", loss="squared", label_bound=1.9, **STREAM, **NAMED), FORGET),
         Case(_river("PrivateLinearRegression", loss="quantile", **NAMED), QUANTILE),
         Case(_river("PrivateLinearRegression", loss="huber", **NAMED), HUBER),
-        Case(_river("PrivateLinearRegression", loss="squared", **QUANTILE), {"buckets": 4}),
+        Case(_river("PrivateLinearRegression", loss="quantile", **QUANTILE), {"buckets": 4}),
         Case(_river("PrivateLinearRegression", loss="squared", **NAMED), MODEL | {"label_range": (-1.3, 1.7)}),
     ],
     "taciturn.estimators.river.PrivateLinearSVC": [

@@ -160,14 +160,19 @@ def between_0_and_1(name: str, value: Any, remedy: str = "") -> float:
     return number(name, value, lambda x: 0.0 < x < 1.0, "lie strictly between 0 and 1", remedy)
 
 
-def one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
-    """Return `value` if it is one of `allowed`, else reject it and list them.
+def one_of(name: str, value: str, allowed: tuple[str, ...], also: str = "") -> str:
+    """Return `value` if it is one of `allowed`, else reject it and list them; `also` says what else could be stated.
 
     >>> one_of("neighbours", "replace", ("replace", "zero-out"))
     'replace'
+    >>> one_of("forget", "week", ("auto",), also="a number of rows")
+    Traceback (most recent call last):
+    ...
+    taciturn.errors.InvalidInput: forget must be one of auto, or a number of rows; got 'week'.
     """
     if value not in allowed:
-        raise InvalidInput(f"{name} must be one of {', '.join(allowed)}; got {value!r}.{did_you_mean(value, allowed)}")
+        what = ", or ".join([", ".join(allowed), *([also] if also else [])])
+        raise InvalidInput(f"{name} must be one of {what}; got {value!r}.{did_you_mean(value, allowed)}")
     return value
 
 

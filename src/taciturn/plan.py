@@ -742,7 +742,7 @@ def _windows(
 ) -> tuple[int, ...]:
     """The windows that are stated, or those of the rule of this module; none if the rule forgets nothing."""
     if isinstance(forget, str):
-        one_of("forget", forget, ("auto",))
+        one_of("forget", forget, ("auto",), also="a number of rows")
         window = _window(problem, privacy, method, steady)
         if horizon is not None and horizon < _ROOM * window:
             return ()
@@ -905,7 +905,7 @@ def feature_map(
         return features
     horizon = None if horizon is None else horizon_of(horizon)
     if isinstance(features, str):
-        one_of("features", features, get_args(FeatureName))
+        one_of("features", features, get_args(FeatureName), also="a number of random features")
         if features == "linear" or not by_ftrl or horizon is None or horizon < _MANY * _RANDOM:
             return None
         if _strength(privacy, horizon, unit) < (_ENOUGH if scales else 4.0 * _ENOUGH):

@@ -175,7 +175,9 @@ def test_a_rejection_tells_what_is_left(address):
 
 def test_close_needs_the_beginning_of_one_name(address):
     lineage = next(name for name in Ledger(address).lines if "one-off" not in name)
-    assert isinstance(run("budget", "close", address, "zzz").exception, InvalidInput)
+    unknown = run("budget", "close", address, "zzz").exception
+    assert isinstance(unknown, InvalidInput)
+    assert "no stream's id" in str(unknown)
     assert "several" in str(run("budget", "close", address, "").exception)
     assert "is closed" in run("budget", "close", address, lineage[:12]).stdout
     ledger = Ledger(address)

@@ -305,7 +305,10 @@ def test_weights_of_classes_are_those_of_the_estimators(target, weights):
             "target.class_weight.yse is unknown. Did you mean yes",
         ),
         ({"classes": ["no", "yes"], "class_weight": {"yes": -1}}, "target.class_weight.yes must be positive"),
-        ({"classes": ["no", "yes"], "class_weight": "balanced"}, "target.class_weight must be a table"),
+        (
+            {"classes": ["no", "yes"], "class_weight": "balanced"},
+            "target.class_weight must be a public weight for each class",
+        ),
         ({"range": [0, 1], "class_weight": {"yes": 2}}, "target.class_weight is unknown"),
     ],
 )

@@ -331,6 +331,25 @@ def test_back_returns_to_the_question_before():
     assert said[-1] == "  understood: age = { range = [0, 9] }"
 
 
+def test_the_column_of_ids_is_not_taken_for_the_target():
+    """Also not the other way round, if the target was stated as an option."""
+    for stated, answers, last in (
+        ({}, ["1", "id", "4", "id", "bought", "no,yes", "0:9", ""], "column to predict (id, age, bought)"),
+        ({"column": "id"}, ["1", "id", "bought", "4", "no,yes", "0:9", ""], "column of users' ids"),
+    ):
+        draft, asked, given = Draft("sales.csv", ["id", "age", "bought"], target=dict(stated)), [], iter(answers)
+
+        def question(about, asked=asked, given=given):
+            asked.append(about)
+            return next(given)
+
+        ask(draft, question)
+        again = "id cannot be both the column of ids and the target. Name another column for one of them. Again"
+        assert asked.count(again) == 1
+        assert asked[asked.index(again) - 1].startswith(last)
+        assert draft.target["column"] != draft.privacy["user"]
+
+
 def test_the_longest_column_that_fits_is_meant():
     assert by_column(["a=b=1:2"], ["a", "a=b"], "") == {"a=b": "1:2"}
     with pytest.raises(InvalidInput, match="names no column"):

@@ -199,8 +199,11 @@ def close(
     found = [name for name in ledger.lines if name.startswith(lineage)]
     if len(found) != 1:
         known = ", ".join(short(name) for name in (found or ledger.lines)) or "none"
-        which = "is the beginning of several" if found else "is not the beginning of any stream"
-        raise InvalidInput(f"{lineage} {which}: {known}. Give more of a name.")
+        which = "several ids" if found else "no stream's id"
+        raise InvalidInput(
+            f"{lineage} is the beginning of {which}: {known}. Give so much of one that it is the only one; taciturn "
+            "budget show lists ids and names."
+        )
     was = ledger.lines[found[0]]
     here = close_stream(ledger, found[0])
     elsewhere = was.live is None and not here and not was.closed and not ledger.renews

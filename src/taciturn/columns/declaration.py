@@ -181,6 +181,11 @@ def _class_weight(section: Section, names: tuple[Any, ...]) -> tuple[float, ...]
     """The weight of each class, 1 for those that have none; keys of TOML are the names of classes as texts."""
     if "class_weight" not in section.data:
         return None
+    if not isinstance(stated := section.data["class_weight"], dict):
+        raise InvalidInput(
+            f"{section.key('class_weight')} must be a public weight for each class, as in class_weight = "
+            f"{{ {names[-1]} = 20 }}; got {short_repr(stated)}."
+        )
     weights = section.section("class_weight")
     made = tuple(weights.positive(str(name)) or 1.0 for name in names)
     weights.close()
@@ -263,14 +268,15 @@ class Section:
             raise InvalidInput(f"{self.key(key)} {came}. {remedy}")
         return value
 
-    def choice(self, key: str, allowed: tuple[Choice, ...], default: Choice) -> Choice:
-        """One of the allowed words."""
+    def choice(self, key: str, allowed: tuple[Choice, ...], default: Choice, also: str = "") -> Choice:
+        """One of the allowed words; `also` says what else could be stated."""
         value = self.take(key, default)
         for choice in allowed:
             if choice == value:
                 return choice
         near = did_you_mean(value, allowed)
-        raise InvalidInput(f"{self.key(key)} must be one of {', '.join(allowed)}; got {short_repr(value)}.{near}")
+        what = ", or ".join([", ".join(allowed), *([also] if also else [])])
+        raise InvalidInput(f"{self.key(key)} must be one of {what}; got {short_repr(value)}.{near}")
 
     def listed(self, key: str) -> list[Any]:
         """A list."""
@@ -296,5 +302,7 @@ class Section:
     def _reject_misspelling(self, key: str) -> None:
         """If this key is not there, reject one that nearly has its name, rather than say that it is missing."""
         for other in self.data if key not in self.data else ():
-            if did_you_mean(other, [key], least=0.85):  # not a key that is known and has a similar name
+            if did_you_mean(
+                other, [key], least=0.83
+            ):  # two letters swapped; not a key that is known and has a similar name
                 raise InvalidInput(f"{self.key(other)} is unknown. Did you mean {key}?")

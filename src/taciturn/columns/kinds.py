@@ -821,6 +821,11 @@ def check_values(key: str, values: Iterable[Any]) -> tuple[Named, ...]:
     listed = tuple(values)
     numbers = all(is_number(v) and math.isfinite(v) for v in listed)
     if not listed or not (numbers or all(isinstance(v, str) for v in listed)):
+        if any(isinstance(v, bool | np.bool_) for v in listed):
+            raise InvalidInput(
+                f"{key} must list numbers or texts, got {short_repr(listed)}. Write truth values as texts: "
+                '"true" and "false" for those of Parquet, JSON and data frames, and as they are spelt for CSV.'
+            )
         raise InvalidInput(
             f'{key} must list numbers or texts, as in [1, 2] or ["no", "yes"]; got {short_repr(listed)}.'
         )

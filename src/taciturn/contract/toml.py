@@ -34,7 +34,12 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
                 f"{path} is data, by its name, and not a contract. The contract comes first, as in taciturn check "
                 f"taciturn.toml {path}."
             ) from None
-        raise InvalidInput(f"{path} is not valid TOML: {error}. Put texts in quotes and lists in brackets.") from None
+        if isinstance(error, UnicodeDecodeError):
+            raise InvalidInput(f"{path} is not UTF-8 text. Save it in that encoding.") from None
+        raise InvalidInput(
+            f"{path} is not valid TOML: {error}. Put texts in quotes, and names with a blank or a letter that is not "
+            "from a to z, too; lists in brackets; and what is in braces on one line."
+        ) from None
 
 
 def release_of(learning: Section) -> str | int:
@@ -42,7 +47,7 @@ def release_of(learning: Section) -> str | int:
     value = learning.take("release", "auto")
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return value
-    return learning.choice("release", ("auto", "geometric", "every"), "auto")
+    return learning.choice("release", ("auto", "geometric", "every"), "auto", also="a number of rows, 1 or more")
 
 
 def forget_of(learning: Section) -> int | tuple[int, ...] | Literal["auto"] | None:
@@ -75,7 +80,7 @@ def features_of(learning: Section) -> FeatureChoice:
         return value
     if not isinstance(value, dict):
         names: tuple[FeatureName, ...] = get_args(FeatureName)
-        return learning.choice("features", names, "linear")
+        return learning.choice("features", names, "linear", also="a number of random features")
     table = learning.section("features")
     scale = table.take("scale")
     scales = scale if isinstance(scale, list) else [scale]
@@ -106,7 +111,7 @@ def period_of(privacy: Section) -> int | ClockPeriod | None:
     named: tuple[ClockPeriod, ...] = get_args(ClockPeriod)
     if not isinstance(value, str):
         raise InvalidInput(f"privacy.period must be one of {', '.join(named)}, or a number of rows, 1 or more.")
-    return privacy.choice("period", named, "month")
+    return privacy.choice("period", named, "month", also="a number of rows, 1 or more")
 
 
 def blanks(data: Any, key: str = "") -> Iterator[str]:

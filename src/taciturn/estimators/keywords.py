@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, wraps
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
 from taciturn.errors import InvalidInput, did_you_mean
 
@@ -88,10 +88,12 @@ class UnknownKeyword(InvalidInput, TypeError):
     """
 
 
-def explain(owner: str, unknown: str, known: Iterable[str], settings: Iterable[str]) -> str:
+def explain(
+    owner: str, unknown: str, known: Iterable[str], settings: Iterable[str], own: Mapping[str, str] | None = None
+) -> str:
     """What is said of a keyword that `owner` does not have: what there is instead, or a name that it may stand for.
 
-    `known` are the keywords there are, `settings` those of the estimator.
+    `known` are the keywords there are, `settings` those of the estimator, and `own` is said before `INSTEAD`.
 
     >>> explain("PrivateLinearSVC", "espilon", ["epsilon", "ridge"], ["epsilon", "ridge"])
     'PrivateLinearSVC has no espilon. Did you mean epsilon?'
@@ -101,6 +103,8 @@ def explain(owner: str, unknown: str, known: Iterable[str], settings: Iterable[s
     known, settings = list(known), list(settings)
     if unknown in settings:
         return f"{owner} has no {unknown}. It is a setting: state it in {owner.partition('.')[0]}({unknown}=...)."
+    if own and unknown in own:
+        return f"{owner} has no {unknown}. {own[unknown]}"
     instead = INSTEAD.get(unknown, "")
     if instead and all(name in {*known, *settings, "users"} for name in re.findall(r"(\w+)=", instead)):
         return f"{owner} has no {unknown}. {instead}"
@@ -123,14 +127,16 @@ def reject_unknown(owner: type, method: str, named: Iterable[str]) -> None:
     for name in named:
         if name not in known and not any_others:
             what = owner.__name__ if method == "__init__" else f"{owner.__name__}.{method}"
-            raise UnknownKeyword(explain(what, name, known, _parameters(owner, "__init__")[0]))
+            own = getattr(owner, "_instead", None)
+            raise UnknownKeyword(explain(what, name, known, _parameters(owner, "__init__")[0], own))
 
 
 class Keywords:
     """A class whose unknown keywords are rejected with what there is instead, before `__init__`.
 
     `__new__` leaves every signature as it is: `inspect.signature`, and what reads it, finds that of the `__init__` of
-    the class, which comes first. Copies and pickles are made without keywords.
+    the class, which comes first. Copies and pickles are made without keywords. A class that has other things instead
+    says so in `_instead`.
 
     >>> class Model(Keywords):
     ...     def __init__(self, *, epsilon=None, seed=None): ...
@@ -141,6 +147,8 @@ class Keywords:
     >>> inspect.signature(Model)
     <Signature (*, epsilon=None, seed=None)>
     """
+
+    _instead: ClassVar[Mapping[str, str]] = {}
 
     def __new__(cls, *args: Any, **named: Any) -> Self:
         reject_unknown(cls, "__init__", named)

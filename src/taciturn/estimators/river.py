@@ -506,6 +506,13 @@ class PrivateNaiveBayes(PrivateClassifier):
     _loss: ClassVar[Literal["naive-bayes"]] = "naive-bayes"
     _signed: ClassVar[bool] = False
 
+    def predict_proba_one(self, x: Any, **kwargs: Any) -> Any:
+        """None are stated: those of naive Bayes are far too certain."""
+        raise NotImplementedError(
+            "PrivateNaiveBayes has no probabilities, as those of naive Bayes are far too certain. Use predict_one, or "
+            "PrivateLogisticRegression."
+        )
+
 
 def _sigmoid(score: float) -> float:
     if score < 0.0:

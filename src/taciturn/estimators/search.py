@@ -39,6 +39,7 @@ from taciturn.accounting.gdp import Privacy
 from taciturn.algorithms.selection import Selection, fitting, shares
 from taciturn.core.staged import seed_of
 from taciturn.errors import BudgetExhausted, InvalidInput, TaciturnError, Unprovable, between_0_and_1, expect, positive
+from taciturn.estimators.keywords import Keywords, known_keywords
 from taciturn.estimators.settings import declared_labels
 from taciturn.estimators.sklearn_base import PrivateLinearModel, spent_by
 from taciturn.estimators.stream import PrivacyWarning, Spent
@@ -50,9 +51,28 @@ _LEAST_SCALE = 0.5  # of the shares of candidates in the default grid
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 _FIXED = ("epsilon", "delta", "neighbours", "ledger", "seed", "classes", "horizon", "rows_per_user", "rows_per_release")
 """Settings of the search as a whole."""
+_HELD_OUT = "Candidates are compared once, on a share of the rows that is held out: state validation=, or leave it out."
+_ONE_WINNER = "The winner is always fitted again, and nothing else is published: leave it out."
+_LOSS = "Candidates are compared by clipped losses, of which one row can move a sum by at most 1: leave it out."
+_OF_ROWS = "A search is proven for rows, not for users. Choose by public rules (taciturn.plan), or on public data."
+_INSTEAD = {
+    "cv": _HELD_OUT,
+    "error_score": "An error ends the search, before anything is published or charged: leave it out.",
+    "groups": _OF_ROWS,
+    "n_iter": "All settings of param_grid are tried: list them there, and leave it out.",
+    "n_jobs": "Candidates learn one after the other: leave it out.",
+    "param_distributions": "State param_grid=, with all settings to try.",
+    "refit": _ONE_WINNER,
+    "return_train_score": _ONE_WINNER,
+    "rows_per_user": _OF_ROWS,
+    "scoring": _LOSS,
+    "users": _OF_ROWS,
+    "verbose": "Nothing is printed while a search runs: leave it out.",
+}
+"""Keywords of other searches, and what there is instead."""
 
 
-class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
+class PrivateSearchCV(MetaEstimatorMixin, Keywords, BaseEstimator):
     """Private search for the settings of an estimator, within the budget of one fit, for scikit-learn.
 
     Every candidate learns a pilot from the same training rows, with two fifths of the budget for all of them, the
@@ -109,6 +129,8 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
     ({'features': 100}, True)
     """
 
+    _instead = _INSTEAD
+
     def __init__(
         self,
         estimator: Any,
@@ -120,6 +142,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.param_grid = param_grid
         self.validation = validation
 
+    @known_keywords
     def fit(self, X: Any, y: Any) -> Self:
         """Search the settings, and publish the winner; costs the budget of the estimator once.
 

@@ -146,7 +146,7 @@ class Settings:
     def __post_init__(self) -> None:
         for name in _NUMBERS:
             if isinstance(value := getattr(self, name), str) and name in ("feature_bound", "label_bound"):
-                one_of(name, value, ("private",))
+                one_of(name, value, ("private",), also="a number")
             elif value is not None:
                 object.__setattr__(self, name, number(name, value, remedy=_MEANING.get(name, "")))
         if self.scales is not None:
@@ -154,9 +154,12 @@ class Settings:
         if self.class_weight is not None:
             weights = [positive("the weight of a class", weight) for weight in self.class_weight]
             object.__setattr__(self, "class_weight", tuple(weight / max(weights) for weight in weights))
+        for name, loss in (("quantile", "quantile"), ("huber_width", "huber")):
+            if self.loss != loss and (value := getattr(self, name)) != getattr(Settings, name):
+                raise InvalidInput(f'{name} = {value:g} is for loss = "{loss}". State that loss, or leave {name} out.')
         expect("precondition", self.precondition, isinstance(self.precondition, bool | np.bool_), "True or False")
         if isinstance(self.forget, str):
-            one_of("forget", self.forget, ("auto",))
+            one_of("forget", self.forget, ("auto",), also="a number of rows")
         elif isinstance(self.forget, Sequence | np.ndarray):
             object.__setattr__(self, "forget", windows_of(self.forget))
         for name in _INTEGERS:
@@ -293,7 +296,7 @@ class Settings:
     def schedule(self) -> Schedule | None:
         """When models are published; None leaves it to the plan."""
         if isinstance(self.release, str):
-            one_of("release", self.release, ("auto", "last", "geometric", "every"))
+            one_of("release", self.release, ("auto", "last", "geometric", "every"), also="a number of rows")
             return {"auto": None, "last": None, "geometric": geometric(1.1), "every": every(1)}[self.release]
         return every(self.release)
 

@@ -35,6 +35,7 @@ from taciturn.algorithms.selection import Selection
 from taciturn.columns.encoder import ColumnEncoder, encoder_of
 from taciturn.columns.labels import classes_of, labels_of
 from taciturn.columns.target import Number
+from taciturn.columns.values import text_of
 from taciturn.core.release import Releases
 from taciturn.core.state import read_extra
 from taciturn.drift import Drift
@@ -166,6 +167,8 @@ class PrivateLinearModel(Keywords, BaseEstimator):
         stated = self.get_params(deep=False)
         seen = type(self)(**stated)  # records the features, which may still be rejected
         rows, labels = self._valid(seen, X, y, self._encoder, reset=True)
+        if all_rows and self.columns is None and _standardised(rows):
+            warnings.warn(_STANDARDISED, PrivacyWarning, stacklevel=5)
         classes = self._class_set(labels, classes)
         settings = self._settings(classes)
         _check_users(settings.unit, users)
@@ -238,6 +241,7 @@ class PrivateLinearModel(Keywords, BaseEstimator):
         return None
 
     def _valid(self, seen_by: Any, X: Any, y: Any, encoder: ColumnEncoder | None, reset: bool) -> tuple[Any, Any]:
+        _check_there(y)
         if self._numbers:
             _check_numeric(y)
         if encoder is None:
@@ -629,7 +633,10 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
             )
         values = np.unique(y if classes is None else classes)
         if len(values) < 2:
-            raise InvalidInput(f"a classifier needs two classes or more, got {len(values)} class. State classes=.")
+            raise InvalidInput(
+                f"a classifier needs two classes or more, got {len(values)} class. State all of them, as in "
+                "classes=[0, 1]."
+            )
         return values
 
     def _encoded(self, y: Any, classes: Any) -> Any:
@@ -645,6 +652,44 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
                 "example: they are public."
             )
         return labels_of(at, len(classes))
+
+
+def _standardised(X: Any) -> bool:
+    """Whether columns have mean 0 and standard deviation 1 to six digits, as after a scaler that was fitted to them.
+
+    Columns of one value tell nothing, and neither do columns of -1 and 1, which a design may balance.
+
+    >>> X = np.random.default_rng(0).uniform(size=(100, 2))
+    >>> _standardised(X), _standardised((X - X.mean(axis=0)) / X.std(axis=0))
+    (False, True)
+    """
+    if not isinstance(X, np.ndarray) or len(X) < _FEW:
+        return False
+    found = False
+    for column in X.T:
+        sd = float(column.std(dtype=np.float64))
+        if not (abs(column.mean(dtype=np.float64)) <= 1e-6 and (sd == 0.0 or abs(sd - 1.0) <= 1e-6)):
+            return False
+        found = found or (sd > 0.0 and bool(np.any(np.abs(np.abs(column) - 1.0) > 1e-3)))
+    return found
+
+
+def _check_there(y: Any) -> None:
+    """Reject labels that are missing: None, NaN, and what pandas has for them."""
+    try:
+        values = np.asarray(y)
+    except (ValueError, TypeError):  # no column of labels, which is rejected later
+        return
+    if values.dtype.kind == "f":
+        missing = bool(np.isnan(values).any())
+    else:
+        flat = values.ravel() if values.dtype.kind == "O" and values.ndim else ()
+        missing = any(type(value) is not str and text_of(value) is None for value in flat)
+    if missing:
+        raise InvalidInput(
+            "y has a label that is missing, None or NaN. Leave such rows out, of X and users, too: which rows these "
+            "are is not covered by the guarantee. In taciturn learn, with --bad-rows zero, they have no influence."
+        )
 
 
 def _check_numeric(y: Any) -> None:
@@ -697,6 +742,12 @@ def own_errors() -> Iterator[None]:
         raise
 
 
+_FEW = 30  # rows, of which any statistics are likely
+_STANDARDISED = (
+    "the columns of X have mean 0 and standard deviation 1, as after a StandardScaler that was fitted to these rows: "
+    "what it found is published with the model, and no guarantee covers it. Scale by public ranges, with PublicScaler "
+    'or columns=; or state feature_bound="private", and leave the scaler out.'
+)
 _NAN = (
     "X contains NaN, a missing value, and this estimator was told of none. Declare what a missing value is: by "
     'columns={"age": {"range": [0, 100]}, ...} for a table, or by PublicScaler(ranges, missing="middle") before the '

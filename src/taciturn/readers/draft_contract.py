@@ -53,6 +53,8 @@ class Draft:
                 raise InvalidInput(
                     f"{name} is not a column of {self.source}, which has {', '.join(self.names)}. Name one of these."
                 )
+        if "column" in self.target and self.target["column"] == self.privacy.get("user"):
+            raise InvalidInput(_ids_are_no_target(self.target["column"]))
 
     @property
     def features(self) -> list[str]:
@@ -477,8 +479,15 @@ def _take(draft: Draft, key: str, answer: str) -> str:
         value = _epsilon(answer)
     else:
         value = _integer(name, answer) if name in ("rows_per_user", "horizon") else _named(draft, answer)
+    other = {"column": draft.privacy.get("user"), "user": draft.target.get("column")}
+    if other.get(name, ...) == value:
+        raise InvalidInput(_ids_are_no_target(value))
     _section(draft, table)[name] = value
     return f"{name} = {toml(value)}"
+
+
+def _ids_are_no_target(name: str) -> str:
+    return f"{name} cannot be both the column of ids and the target. Name another column for one of them."
 
 
 def _epsilon(answer: str) -> float:

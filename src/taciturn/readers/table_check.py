@@ -268,7 +268,11 @@ class TableCheck:
                     f"are 0 in all of its features: correct their spelling where the file is made, list the categories "
                     f"that are publicly known, or declare {{ hash = 256 }}. {_PUBLIC}"
                 )
-            if column.missing >= _MUCH * max(column.values, 1):
+            if column.missing == column.values > 0:
+                said.append(
+                    f"no row has a value of {column.name}: check how its name is spelt in the contract and in the file."
+                )
+            elif column.missing >= _MUCH * max(column.values, 1):
                 indicator = isinstance(declared, Range | PrivateRange | Date)
                 what = "indicator = true" if indicator else 'missing = "category"'
                 if what.split(" ", maxsplit=1)[0] not in declared.declared():
@@ -276,6 +280,14 @@ class TableCheck:
                         f"{column.missing / max(column.values, 1):.0%} of the values of {column.name} are missing: add "
                         f"{what} to learn from that, too."
                     )
+        texts = [
+            name for name in self.columns if any(reason.startswith(f"{name} is not a ") for reason in self.reasons)
+        ]
+        if texts:
+            said.append(
+                f"{', '.join(texts)}: a text such as NA or - is not a missing value, and makes a bad row: write an "
+                "empty cell, or null, where the file is made."
+            )
         if self.target.unknown:
             said.append(
                 f"{self.target.unknown:,} labels are none of target.classes, and their rows are bad: add the classes "
