@@ -165,17 +165,18 @@ MUTANTS = (
     Mutant(
         "predictions by a model that is not visible yet",
         "service/host.py",
-        "        view = self.view\n        model, names = view.model, self._names\n",
+        "        view = self.view\n        model = view.model\n",
         "        view = self.view\n"
         "        while (found := self.store.chunk(self.lineage, view.k + 1)) is not None:\n"
         "            view = self._view(view.tick, found[0].last, False)\n"
-        "        model, names = view.model, self._names\n",
+        "        model = view.model\n",
     ),
     Mutant(
         "an answer that tells of a bad row",
         "service/writer.py",
         "                outcomes.append((t + 1, t + entry.batch.count))\n",
-        "                good = sum(isinstance(each, dict) for each in entry.batch.records or ())\n"
+        "                rows, plain = entry.batch.records or (), entry.batch.plain is not None\n"
+        "                good = sum(plain or isinstance(each, dict) for each in rows)\n"
         "                outcomes.append((t + 1, t + good))\n",
     ),
     Mutant(
