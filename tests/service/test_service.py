@@ -54,6 +54,26 @@ def test_what_is_not_there_is_said_so(service):
         service.create("two", contract_of(declared()), "none")
 
 
+def test_a_stream_that_cannot_be_read_is_not_said_to_be_missing(tmp_path, caplog):
+    """As with a wrong key: the operator is told why, in the log."""
+    path = tmp_path / "streams.db"
+    for name in ("right", "wrong"):
+        (tmp_path / name).write_bytes(name.encode().ljust(32))
+        (tmp_path / name).chmod(0o600)
+    owner = Service(Store(path, key=tmp_path / "right"))
+    owner.create(NAME, contract_of(declared()))
+    secret = owner.tokens.create(["admin"])[1]
+    owner.close()
+    service = Service(Store(path, key=tmp_path / "wrong"))
+    with running(service) as address:
+        client = Client(address, secret)
+        answer = client.get(f"/v1/streams/{NAME}")
+        assert (answer.status_code, client.get("/v1/streams/other").status_code) == (503, 404)
+    assert "its operator" in answer.text.lower()
+    assert f"{NAME} is not shown on" in caplog.text
+    service.close()
+
+
 def test_a_server_that_shows_only_changes_nothing(tmp_path):
     service, _ = service_at(tmp_path / "streams.db")
     service.close()

@@ -42,7 +42,7 @@ from taciturn.service import messages
 from taciturn.service.events import NoEvents, RowsAreEvents
 from taciturn.service.live import release_events
 from taciturn.service.rows import MEDIA, NotRows, TooManyRows
-from taciturn.service.service import RequestConflict, Service, UnknownLedger, UnknownStream, without
+from taciturn.service.service import RequestConflict, Service, UnknownLedger, UnknownStream, UnreadableStream, without
 from taciturn.service.tokens import Token, csrf_matches, session_of
 from taciturn.service.writer import Busy, KeyReused, RequestTooLarge, StreamClosed
 from taciturn.store.events import EventConflict, EventEnded, StreamEnded, TooManyEvents, UnknownEvent
@@ -459,6 +459,7 @@ def authorise(call: Call, scopes: Sequence[str], filters: bool = False) -> None:
 
 _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (UnknownStream, 404),
+    (UnreadableStream, 503),
     (UnknownLedger, 404),
     (TooManyRows, 413),
     (RequestTooLarge, 413),

@@ -59,6 +59,10 @@ class UnknownStream(InvalidInput):
     """There is no such stream, or it cannot be shown."""
 
 
+class UnreadableStream(StateConflict):
+    """A stream is in the store, and cannot be read: by a wrong key, for instance."""
+
+
 class RequestConflict(StateConflict):
     """A request that does not fit this server or its streams, as they are; nothing is wrong with the store."""
 
@@ -189,6 +193,7 @@ class Service:
         self.ready = False
         self._hosts: dict[str, Host] = {}
         self._unshown: set[str] = set()
+        self._unread: set[str] = set()  # names of streams whose states cannot be read: by a wrong key, for instance
         self._names = random_names()  # of events, in the event loop's thread
         self._opening = threading.Lock()
         self._refreshing = threading.Lock()
@@ -265,9 +270,11 @@ class Service:
                 try:
                     if self._look_at(name, lineage, tick, int(committed), bool(ended)):
                         changed.append(name)
+                    self._unread.discard(name)
                 except StoreUnavailable:
                     raise
                 except TaciturnError as error:  # what was visible stays, and other streams go on
+                    self._unread.add(name)
                     LOG.error("%s is not shown on: %s", name, without(self.store.address, str(error)))
             for name in known.keys() - {name for name, *_ in streams}:
                 if self._hosts.get(name) is known[name]:
@@ -318,6 +325,8 @@ class Service:
     def host(self, name: str) -> Host:
         """A stream that is shown."""
         host = self._hosts.get(name)
+        if host is None and name in self._unread:
+            raise UnreadableStream("this stream cannot be read now. Its operator finds the reason in the server's log.")
         if host is None:
             raise UnknownStream("there is no such stream. List them by GET /v1/streams.")
         return host
