@@ -159,8 +159,8 @@ MUTANTS = (
     Mutant(
         "a release is shown before its tick",
         "store/store.py",
-        '(visible_at IS NULL OR visible_at <= ?) "',
-        '(visible_at IS NULL OR visible_at <= 0 + ? * 1000) "',
+        "(visible_at IS NULL OR visible_at <= ? OR",
+        "(visible_at IS NULL OR visible_at <= 0 + ? * 1000 OR",
     ),
     Mutant(
         "predictions by a model that is not visible yet",
@@ -182,8 +182,8 @@ MUTANTS = (
     Mutant(
         "an event is learnt as soon as its label is there",
         "store/events.py",
-        "(rows[due][1] <= time or rows[due][0] <= sealed)",
-        "(rows[due][1] <= time or rows[due][3] is not None)",
+        '"SELECT number, due, COALESCE(length(content), 0) + ',
+        '"SELECT number, CASE WHEN label IS NULL THEN due ELSE 0 END, COALESCE(length(content), 0) + ',
     ),
     Mutant(
         "labels are taken after the wait",
@@ -418,8 +418,9 @@ MUTANTS = (
     Mutant(
         "rows enter when their rewards come",
         "bandits/fronts.py",
-        "            self._waiting.reward(rounds, values)\n",
-        "            self._waiting.reward(rounds, values)\n            self._closed = int(rounds.max())\n",
+        "                return self._waiting.reward(rounds, values)\n",
+        "                self._closed = int(rounds.max())\n"
+        "                return self._waiting.reward(rounds, values)\n",
     ),
     Mutant(
         "negative entries let through: by the definition",

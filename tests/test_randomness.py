@@ -41,12 +41,13 @@ ALLOWED = {
     "taciturn.core.participation": {"secrets"},  # the key of the hashes of users' ids, names of their layers
     "taciturn.accounting.ledger": {"uuid"},  # the name of a charge, public
     "taciturn.store.encryption": {"secrets", "cryptography"},  # keys and nonces of stored states
-    "taciturn.runs.resume": {"secrets", "token_bytes"},  # the key of the chain of rows
+    "taciturn.runs.resume": {"secrets", "token_bytes", "cryptography"},  # the key of the chain of rows, and a hash
     "taciturn._util.atomic": {"secrets", "token_hex"},  # names of temporary files
     "taciturn.client": {"secrets", "token_hex", "randbelow", "ssl"},  # idempotency keys, pauses, trust in a server
     "taciturn.cli.serve": {"ssl"},  # a check of a certificate
     "taciturn.service.app": {"secrets", "token_hex"},  # the id of an internal error
     "taciturn.service.service": {"secrets", "token_hex"},  # the key of the hashes of requests
+    "taciturn.service.events": {"os.urandom", "urandom"},  # ids of events
     "taciturn.service.writer": {"cryptography"},  # the hash of a request's body, which draws nothing
     "taciturn.service.tokens": {"secrets", "token_hex", "token_urlsafe"},  # tokens and their ids
     "taciturn.service.dashboard.routes": {"secrets", "token_hex"},  # the secret of a form to log in
