@@ -181,6 +181,7 @@ def test_floating_point_errors_are_charged_for_the_largest_row(strategy):
     calibrated = private.calibrated
     coder = calibrated.coder
     assert learner.certificate.norm is None
+    assert learner.certificate.magnitude == 10**6 * CERTIFIED["sum"](examples_per_tick=1).certificate.magnitude
     row = calibrated.clip(np.full(3, math.inf), 1)
     assert np.linalg.norm(row) == pytest.approx(math.sqrt(3.0) * calibrated.largest)
     ideal = learner.certificate.at(1.0) * calibrated.sensitivity
