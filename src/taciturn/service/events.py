@@ -38,6 +38,7 @@ from taciturn.service.writer import (
     Learning,
     RequestTooLarge,
     Writer,
+    answer,
     gather,
 )
 from taciturn.store import Closing, Event, Opened, Opening
@@ -234,13 +235,7 @@ class EventWriter(Writer):
                     outcomes = [error] * len(group)
                 answered, took = len(group), time.perf_counter() - began
                 for (_, future), outcome in zip(group, outcomes, strict=True):
-                    if future.cancelled():
-                        continue
-                    if isinstance(outcome, Exception):
-                        future.set_exception(outcome)
-                        future.exception()  # it was looked at, also if the client has left
-                    else:
-                        future.set_result(outcome)
+                    answer(future, outcome)
         finally:
             self._exchanging = None
 

@@ -103,6 +103,17 @@ class RequestTooLarge(InvalidInput):
     """A request that would release more than is made at once."""
 
 
+def answer(future: asyncio.Future[Any], outcome: Any) -> None:
+    """Give its outcome, a value or an error, to one who waits and has not left."""
+    if future.cancelled():
+        return
+    if isinstance(outcome, Exception):
+        future.set_exception(outcome)
+        future.exception()  # it was looked at, also if the client has left
+    else:
+        future.set_result(outcome)
+
+
 class Hashes:
     """Keyed hashes of the requests of a stream, 16 bytes each: what the store has of keys and bodies.
 
@@ -274,13 +285,7 @@ class Writer:
                 for entry, outcome in zip(group, outcomes, strict=True):
                     del self._waiting[entry.key]
                     for future in entry.futures:
-                        if future.cancelled():
-                            continue
-                        if isinstance(outcome, Exception):
-                            future.set_exception(outcome)
-                            future.exception()  # it was looked at, also if the client has left
-                        else:
-                            future.set_result(outcome)
+                        answer(future, outcome)
         finally:
             self._task = None
 
