@@ -411,7 +411,7 @@ def children_of(process):
 @pytest.mark.slow
 def test_kills_of_the_driver_release_nothing_twice_and_leave_no_workers(tmp_path):
     """Five SIGKILLs at random moments: every line ever shown is still there, and the end is that of one run."""
-    rows = 240 * BLOCK
+    rows = 600 * BLOCK
     contract = declared(release=1000, horizon=rows)
     toml, path = toml_of(contract, tmp_path / "taciturn.toml"), write(tmp_path, "parquet", rows=rows)
     finished(command(toml, path, "--out", tmp_path / "one", "--seed", 3))
