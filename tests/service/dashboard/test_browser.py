@@ -280,8 +280,15 @@ PAGES = (
 )
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("scheme", "width"),
+    [
+        ("light", 1280),
+        ("dark", 390),
+        pytest.param("light", 390, marks=pytest.mark.slow),
+        pytest.param("dark", 1280, marks=pytest.mark.slow),
+    ],
+)
 def test_pages_are_accessible_and_fit(open_site: Callable[..., Site], width: int, scheme: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed").Axe()
     site = open_site(DESKTOP if width == 1280 else PHONE, scheme)
