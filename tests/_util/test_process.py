@@ -70,10 +70,16 @@ def test_wherever_it_is_forked_the_child_has_its_own_number(page, monkeypatch):
 
 
 def test_memory_that_is_copied_is_noticed(monkeypatch):
-    """Planted: a page that a fork does not wipe."""
+    """Planted: a page that a fork does not wipe, of which Python is not told."""
     monkeypatch.setattr(process, "_page", bytearray(1))
     assert process_number() == os.getpid()
-    assert not known_in_a_child(os.fork)
+    assert not known_in_a_child(by_c)
+    assert known_in_a_child(os.fork)
+
+
+def test_a_system_that_follows_no_advice_is_asked_each_time(monkeypatch):
+    monkeypatch.setattr(process, "_NO_ADVICE", 0)  # MADV_NORMAL, which is accepted
+    assert page_wiped_on_fork() is None
 
 
 def test_a_system_without_such_memory_is_asked_each_time(monkeypatch):
