@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import math
 from codecs import BOM_UTF8
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from contract.declared import STRICT, contract, csv, read
 from taciturn import InvalidInput
+from taciturn.readers.jsonl import read_json
 from taciturn.readers.rows import open_rows
 
 COMPLETE = [
@@ -80,6 +82,32 @@ def test_a_corrupt_row_changes_no_other_and_takes_one_round(corrupt, place):
     assert np.array_equal(before.y[rest], after.y[rest], equal_nan=True)
 
 
+HUGE = [b"9" * 5_000, b"-" + b"9" * 5_000, b"[" * 50_000 + b"]" * 50_000, b'{"]": ' * 5_000 + b"1" + b"}" * 5_000]
+
+
+@pytest.mark.parametrize("value", HUGE, ids=["digits", "negative", "lists", "objects"])
+def test_what_no_column_reads_is_not_looked_at(value):
+    whole = lines(*COMPLETE)
+    changed = whole.replace(b"}", b', "other": ' + value + b"}", 1)
+    [before], [after] = (read(contract(), content, format="json") for content in (whole, changed))
+    assert np.array_equal(before.X, after.X)
+    assert np.array_equal(before.y, after.y)
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+)
+
+
+@given(JSON_VALUES, st.booleans())
+def test_values_beside_huge_ones_are_those_of_python(value, ascii_only):
+    text = json.dumps(value, ensure_ascii=ascii_only)
+    assert read_json(text) == value
+    assert read_json(f"[{text}, {'[' * 50_000 + ']' * 50_000}, {text}]")[::2] == [value, value]
+    assert read_json(f"[{text}, {'9' * 5_000}, {text}]") == [value, math.inf, value]
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -92,6 +120,10 @@ def test_a_corrupt_row_changes_no_other_and_takes_one_round(corrupt, place):
         (b'{"age": NaN, "bought": "yes"}', "age is missing"),
         (b'{"age": Infinity, "bought": "yes"}', "age is not a number"),
         (b'{"age": true, "bought": "yes"}', "age is not a number"),
+        (b'{"age": ' + b"9" * 5_000 + b', "bought": "yes"}', "age is not a number"),
+        (b'{"age": ' + b"[" * 50_000 + b"]" * 50_000 + b', "bought": "yes"}', "age is a list"),
+        (b'{"age": ' + b'{"a":' * 50_000 + b"1" + b"}" * 50_000 + b', "bought": "yes"}', "age is an object"),
+        (b'{"age": ' + b"[" * 50_000 + b', "bought": "yes"}', "it is not valid JSON"),
         (b'{"age": 1}', "bought is missing"),
         (b"", "it is not valid JSON"),
         (b'{"age": "' + b"1" * 2**20 + b'"}', "longer than"),

@@ -15,7 +15,7 @@ from taciturn.contract.contract import contract_of
 from taciturn.contract.explain import explain, explanation
 from taciturn.contract.model_file import parse_model
 from taciturn.errors import InvalidInput
-from taciturn.readers.jsonl import JsonRows
+from taciturn.readers.jsonl import JsonRows, read_json
 from taciturn.service.tokens import session_cookie
 from taciturn.store import Event
 
@@ -136,7 +136,7 @@ def test_a_missing_value_may_be_written_as_nan(event_site):
 
 @pytest.mark.privacy
 @pytest.mark.parametrize("policy", ["ucb", "thompson", "epsilon-greedy"])
-@pytest.mark.parametrize("text", ["NaN", "1e999", "-1e999", "9" * 400, "Infinity"])
+@pytest.mark.parametrize("text", ["NaN", "1e999", "-1e999", "9" * 400, "9" * 5_000, "Infinity"])
 def test_numbers_of_a_context_are_read_as_those_of_rows(event_site, policy, text):
     """Whatever a number is, the decision has its round; one that is NaN is learnt as one that is not there."""
     contract = deciding(policy=policy)
@@ -150,7 +150,7 @@ def test_numbers_of_a_context_are_read_as_those_of_rows(event_site, policy, text
         made = answer.json()
         assert made["ranking"][0]["probability"] is not None
         here.client.reward(f"e{number}", 1.0)
-        context = {"income": number, "town": "Rome"} | ({} if text == "NaN" else {"age": json.loads(text)})
+        context = {"income": number, "town": "Rome"} | ({} if text == "NaN" else {"age": read_json(text)})
         expected.append((context, ACTIONS.index(made["rewardActionId"]), 1.0))
         if number == 9:
             here.wait()
@@ -341,6 +341,28 @@ def test_of_equal_models_the_first_is_chosen():
     model = LinearModel(np.ones((4, 2)), np.stack([np.eye(2)] * 4))
     assert ranked(UCB(), model, np.ones((1, 2)), generator(1)).order == [0, 1, 2, 3]
     assert ranked(Thompson(0.0), model, np.ones((1, 2)), generator(1)).order == [0, 1, 2, 3]
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("user", [b'"\\ud800"', b"9" * 5_000, b"[" * 9_000 + b"]" * 9_000, b"null", b"NaN"])
+def test_whatever_an_id_is_the_decision_has_its_round_and_others_theirs(event_site, user):
+    here = event_site(deciding(privacy={"user": "who", "rows_per_user": 3}))
+    headers = {"content-type": "application/json"}
+    for who in (b'"anna"', user, b'"carl"'):
+        content = b'{"contextFeatures": {"age": 3, "who": %s}}' % who
+        answer = here.client.post(f"/v1/streams/{NAME}/rank", content=content, headers=headers)
+        assert answer.status_code == 200, answer.text
+    assert here.wait() == 3
+
+
+def test_ids_of_actions_that_cannot_be_told_are_rejected(event_site):
+    here = event_site(deciding(actions="features"))
+    content = b'{"contextFeatures": {"age": 3}, "actions": [{"id": "\\ud800"}, {"id": "b"}]}'
+    headers = {"content-type": "application/json"}
+    answer = here.client.post(f"/v1/streams/{NAME}/rank", content=content, headers=headers)
+    assert answer.status_code == 422
+    assert "surrogate" in answer.json()["error"]
+    assert here.wait() == 0
 
 
 def test_contexts_that_are_stored_as_numbers_are_learnt_as_bytes_are(event_site):

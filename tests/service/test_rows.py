@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from taciturn.contract.model_file import Model
 from taciturn.errors import InvalidInput
 from taciturn.estimators.stream import Spent
 from taciturn.service.predictor import RowPredictor
-from taciturn.service.rows import JSON, MOST_BYTES, MOST_COLUMNS, PlainRows, encoded, read_rows
+from taciturn.service.rows import ARROW, JSON, JSON_LINES, MOST_BYTES, MOST_COLUMNS, PlainRows, encoded, read_rows
 
 COLUMNS = {
     "age": {"range": [0, 100]},
@@ -96,6 +97,82 @@ def test_rows_to_predict_are_those_of_the_definition(number, data):
     assert not bad.any()
     assert np.array_equal(made, model.scores(X))
     assert [predictor.as_record(row) for row in rows] == batch.records
+
+
+HUGE = [b"9" * 5_000, b"[" * 50_000 + b"]" * 50_000, b'{"a":' * 5_000 + b"1" + b"}" * 5_000, b'"\\ud800"', b"1e999"]
+COLUMNS_MIXED = ONE | {"t": {"categories": ["u"]}, "ignored": {"ignore": True}}
+MIXED = contract_of({"privacy": {"epsilon": 1.0} | USERS[1], "target": TARGETS[1], "columns": COLUMNS_MIXED})
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("value", HUGE, ids=["digits", "lists", "objects", "half a pair", "too large"])
+@pytest.mark.parametrize("name", ["a", "t", "y", "who", "undeclared"])
+@pytest.mark.parametrize("media", [JSON, JSON_LINES])
+def test_what_a_row_holds_decides_on_no_other_row(media, name, value):
+    """Rows beside it are those beside a plain bad one, and the row takes its round."""
+    plain = {"a": b"0.5", "t": b'"u"', "y": b"1", "who": b'"anna"', "undeclared": b"1"}
+    parts = []
+    for held in (value, b'"plain"'):
+        rows = [
+            b"{" + b", ".join(b'"%s": %s' % (n.encode(), v) for n, v in (plain | changed).items()) + b"}"
+            for changed in ({}, {name: held}, {})
+        ]
+        body = b'{"rows": [' + b", ".join(rows) + b"]}" if media == JSON else b"\n".join(rows)
+        batch = read_rows(media, body, MIXED, labelled=True)
+        assert batch.count == 3
+        [(X, y, users, bad)] = encoded([batch], MIXED, labelled=True)
+        parts.append((X[::2].tolist(), y[::2].tolist(), users[::2].tolist(), bad[::2].tolist()))
+    assert parts[0] == parts[1]
+    assert parts[0][3] == [False, False]
+
+
+def stream(table):
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def texts(*values, kind="string"):
+    made = pa.array(values, pa.binary()).view(pa.string())
+    if kind == "large_string":
+        made = pa.array(values, pa.large_binary()).view(pa.large_string())
+    return made.dictionary_encode() if kind == "dictionary" else made
+
+
+ODD = {
+    "no UTF-8": texts(b"u", b"\xff", b"u"),
+    "no UTF-8, large": texts(b"u", b"\xff", b"u", kind="large_string"),
+    "no UTF-8, of a dictionary": pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), texts(b"u", b"\xff")),
+    "a part of a day": pa.array([0, 12_345, 0], pa.int64()).view(pa.date64()),
+    "too many digits": pa.array([b"\0" * 16, b"\x7f" * 16, b"\0" * 16], pa.binary(16)).view(pa.decimal128(5, 0)),
+}
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("odd", ODD.values(), ids=list(ODD))
+@pytest.mark.parametrize("name", ["t", "who", "ignored"])
+def test_what_a_row_of_arrow_holds_decides_on_no_other_row(odd, name):
+    plain = {"a": [0.5] * 3, "t": ["u"] * 3, "ignored": ["x"] * 3, "y": [1.0] * 3, "who": ["anna"] * 3}
+    with pytest.raises(pa.ArrowInvalid):
+        odd.validate(full=True)  # otherwise this tests nothing
+    batch = read_rows(ARROW, stream(pa.table(plain | {name: odd})), MIXED, labelled=True)
+    assert batch.count == 3
+    [(X, _, _, bad)] = encoded([batch], MIXED, labelled=True)
+    assert X[0].tolist() == X[2].tolist() or bad[0]
+    assert bad[0] == bad[2]
+    if name == "ignored":
+        assert not bad.any()
+
+
+def test_buffers_of_arrow_that_point_outside_are_rejected():
+    """Texts and codes that lie beyond what was sent would be read from the server's memory."""
+    offsets, content = pa.py_buffer(np.array([0, 1, 2**20, 3], np.int32)), pa.py_buffer(b"uuu")
+    codes = pa.DictionaryArray.from_arrays(pa.array([0, 5, 0], pa.int32()), pa.array(["u"]), safe=False)
+    for wrong in (pa.Array.from_buffers(pa.string(), 3, [None, offsets, content]), codes):
+        table = pa.table({"a": [0.5] * 3, "t": wrong, "ignored": ["x"] * 3, "y": [1.0] * 3, "who": ["anna"] * 3})
+        with pytest.raises(InvalidInput, match="not an Arrow stream"):
+            read_rows(ARROW, stream(table), MIXED, labelled=True)
 
 
 def test_numbers_are_plain():

@@ -2,12 +2,14 @@
 
 A column that is not in the object is missing, and so is null; names that are not in the contract are not read. If a
 name occurs twice, the last value counts. A list or an object as the value of a column makes the row bad. A UTF-8 byte
-order mark at the start of the file is skipped (`taciturn.readers.lines`); anywhere else it is not valid JSON.
+order mark at the start of the file is skipped (`taciturn.readers.lines`); anywhere else it is not valid JSON. What a
+value holds never makes valid JSON invalid: not its number of digits, and not how deeply it is nested (`read_json`).
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +19,55 @@ import numpy as np
 from taciturn.columns.values import PlainValues
 from taciturn.readers.lines import LONGEST, line_ends
 from taciturn.readers.parsed import Parsed
+
+DEEPEST = 32
+"""Levels of lists and objects that are read; a value that lies deeper is an empty list."""
+
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{]|[\]}]', re.DOTALL)
+
+
+def read_json(text: str) -> Any:
+    """Valid JSON as Python objects, however many digits its numbers have and however deeply its values are nested.
+
+    Python itself rejects a whole text for one integer of more than 4,300 digits, and for more levels than its stack
+    has left: then one row would decide what becomes of the others. Here such a number is infinite, as one out of range
+    is; and what lies deeper than `DEEPEST` levels is an empty list, which no column reads either.
+
+    >>> read_json('{"x": %s, "y": 1}' % ("9" * 5_000))
+    {'x': inf, 'y': 1}
+    >>> read_json("[" * 100_000 + "]" * 100_000) == eval("[" * 33 + "]" * 33)
+    True
+    """
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except (ValueError, RecursionError):
+        return json.loads(_shallow(text), parse_int=_integer)
+
+
+def _integer(digits: str) -> int | float:
+    return float(digits) if len(digits) > _DIGITS else int(digits)
+
+
+_DIGITS = 400  # more than any number in the range of floating point has
+
+
+def _shallow(text: str) -> str:
+    """The text without what lies deeper than `DEEPEST` levels; brackets within strings are no brackets."""
+    depth, kept, start = 0, [], 0
+    for token in _TOKEN.finditer(text):
+        bracket = token[0]
+        if bracket in "[{":
+            depth += 1
+            if depth == DEEPEST + 1:
+                kept.append(text[start : token.start()] + "[")
+        elif bracket in "]}":
+            if depth == DEEPEST + 1:
+                kept.append("]")
+                start = token.end()
+            depth -= 1
+    return "".join(kept) + text[start:] if depth == 0 else text
 
 
 @dataclass(frozen=True)
@@ -58,8 +109,8 @@ class JsonRows:
         if len(line.rstrip(b"\n")) > LONGEST:
             return f"it is longer than {LONGEST:,} bytes"
         try:
-            record = json.loads(line.decode())
-        except (ValueError, RecursionError):  # JSONDecodeError, UnicodeDecodeError, numbers of too many digits
+            record = read_json(line.decode())
+        except (ValueError, RecursionError):  # JSONDecodeError, UnicodeDecodeError
             return "it is not valid JSON"
         if not isinstance(record, dict):
             return "it is not a JSON object"

@@ -19,7 +19,6 @@ import asyncio
 import contextlib
 import importlib
 import importlib.util
-import json
 import logging
 import secrets
 import time
@@ -38,6 +37,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from taciturn.contract.contract import contract_of
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, TaciturnError, Unprovable
+from taciturn.readers.jsonl import read_json
 from taciturn.service import messages
 from taciturn.service.events import NoEvents, RowsAreEvents
 from taciturn.service.live import release_events
@@ -568,9 +568,9 @@ def _decode_rank(body: bytes) -> tuple[messages.Rank, bool]:
     """A decision to make, and whether all numbers of its contexts are finite; as in rows, they need not be."""
     try:
         return _decode_finite_rank(body), True
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         try:
-            data = json.loads(body)
+            data = read_json(body.decode())
         except (ValueError, RecursionError):
             raise error from None
         return msgspec.convert(data, messages.Rank), False

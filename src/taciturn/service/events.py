@@ -24,9 +24,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 
 from taciturn.contract.contract import Contract
 from taciturn.errors import InvalidInput, StateConflict
+from taciturn.readers.jsonl import read_json
 from taciturn.readers.parsed import columns_to_read
 from taciturn.service.messages import NewEvent
 from taciturn.service.rows import NotRows, RowBatch
@@ -78,8 +80,8 @@ def read_event(body: bytes) -> tuple[NewEvent, bool]:
         return _decode_new(body), True
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         pass
-    try:  # as for rows: what Python reads and msgspec does not
-        data = json.loads(body.decode())
+    try:  # as for rows: what msgspec does not read
+        data = read_json(body.decode())
     except (ValueError, RecursionError):
         raise NotRows('the body is not valid JSON. Send {"row": {"column": value, …}, "event": "an id"}.') from None
     known = isinstance(data, dict) and "row" in data and data.keys() <= {"row", "event"}
@@ -111,7 +113,12 @@ def packed(row: Any, answer: Any) -> bytes:
         content = _MARK + _pack([row, answer]) + _END
         return padded(content, _ROW, b"\0")
     except (ValueError, OverflowError):  # half a surrogate pair, or a large integer
-        return padded(json.dumps([row, answer]).encode(), _ROW)
+        return padded(json.dumps([row, answer], default=_listed).encode(), _ROW)
+
+
+def _listed(context: bytes) -> list[float]:
+    """The numbers of a decision's context, which JSON has as a list."""
+    return np.frombuffer(context).tolist()  # type: ignore[no-any-return]
 
 
 def padded(content: bytes, multiple: int, by: bytes = b" ") -> bytes:

@@ -159,6 +159,10 @@ class Ranker:
                 raise InvalidInput("the actions of this stream come with each request. Send them with their features.")
             left = [action for action in given if action.id not in out]
             names = [action.id for action in left]
+            try:
+                "".join(names).encode()
+            except UnicodeEncodeError:  # it could not be told in the answer
+                raise InvalidInput("the id of an action has half a surrogate pair. Send valid Unicode.") from None
             records = [{**context, **_merged(action.features)} for action in left]
         if not 2 <= len(names) <= MOST or len(set(names)) < len(names):
             raise InvalidInput(f"2 to {MOST:,} actions are ranked, each once, besides those that are excluded.")
