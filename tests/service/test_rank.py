@@ -9,6 +9,7 @@ import pytest
 from event_sites import ACTIONS, Events, decided_at_once, deciding, later, models
 from served import NAME, declared
 from taciturn.bandits.choices import UCB, EpsilonGreedy, LinearModel, Thompson
+from taciturn.bandits.off_policy import LoggedDecisions
 from taciturn.bandits.ranking import among, best_probability, generator, ranked, ranked_by_definition
 from taciturn.client import Client
 from taciturn.contract.contract import contract_of
@@ -314,6 +315,23 @@ def test_the_best_of_normal_variables():
         wins = np.bincount((means + spread * rng.normal(size=(20_000, 6))).argmax(axis=1), minlength=6) / 20_000
         made = [best_probability(means, spread, which) for which in range(6)]
         assert np.abs(wins - made).max() < 0.018 + 1.0 / 128.0
+
+
+class Unlikely:
+    """A source of random numbers that favours the second action by 60 standard deviations."""
+
+    def standard_normal(self, count):
+        return np.array([-30.0, 30.0])[:count]
+
+
+@pytest.mark.parametrize("rank_by", [ranked, ranked_by_definition])
+def test_an_action_that_was_chosen_has_a_positive_probability(rank_by):
+    """However unlikely the choice was: `LoggedDecisions` takes it, and no weight is larger than 128."""
+    model = LinearModel(np.array([[1.0], [0.0]]), np.full((2, 1, 1), 400.0))
+    order, probabilities = rank_by(Thompson(1.0), model, np.ones((1, 1)), Unlikely())
+    assert order == [1, 0]
+    assert probabilities == [1.0 / 128.0, None]
+    LoggedDecisions(order[:1] * 2, [0.0, 1.0], probabilities[:1] * 2, arms=2)
 
 
 @pytest.mark.parametrize("choice", [UCB(), UCB("theorem"), Thompson(0.3), Thompson(0.0), EpsilonGreedy(0.4)])

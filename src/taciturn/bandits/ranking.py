@@ -93,20 +93,24 @@ def ranked_by_definition(choice: Choice, model: LinearModel, X: Array, rng: Gene
 
 
 def best_probability(means: Array, spread: Array, which: int) -> float:
-    """The probability that this one of independent normal variables is the largest, within 1/128.
+    """The probability that this one of independent normal variables is the largest, within 1/128, and at least that.
 
     It is the mean of `prod over others P(other < s)` over s, for which 64 quantiles of s stand. The product rises with
-    s, from 0 to 1 at most, so that the midpoint rule on 64 cells is off by at most half of 1/64. Compiled code
-    interpolates the distribution function from a table, which changes it by less than 1e-6 for each other variable.
+    s, from 0 to 1 at most, so that the midpoint rule on 64 cells is off by at most half of 1/64. A result below that
+    bound is raised to it, which is within 1/128 as well: a choice that was made had a positive probability, and
+    estimates that divide by it have a weight of 128 at most. Compiled code interpolates the distribution function from
+    a table, which changes it by less than 1e-6 for each other variable.
 
     >>> round(best_probability(np.array([0.0, 0.0]), np.array([1.0, 2.0]), 0), 3)
     0.5
+    >>> best_probability(np.array([0.0, 9.0]), np.array([1.0, 1.0]), 0)
+    0.0078125
     """
     spread = np.maximum(spread, 1e-12)
     scores = means[which] + spread[which] * _QUANTILES
     below = ndtr((scores - means[:, None]) / spread[:, None])
     below[which] = 1.0
-    return float(below.prod(axis=0).mean())
+    return max(float(below.prod(axis=0).mean()), 0.5 / len(_QUANTILES))
 
 
 def among(model: LinearModel, actions: Integers) -> LinearModel:

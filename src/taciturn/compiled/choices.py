@@ -60,7 +60,8 @@ def rank_arms(
     Chosen is the arm with the largest `x·theta + width·‖Fᵀx‖·normal`, the first of equals; the others follow by
     `x·theta`. Arm a has model a; `factors` has, for each, the rows of Fᵀ from their diagonals on. The probability is
     that of independent normal variables, by quantiles of the standard normal distribution, and by its distribution
-    function `below` at equal steps from -8 to 8, between which it is interpolated; NaN without quantiles.
+    function `below` at equal steps from -8 to 8, between which it is interpolated; at least half of a quantile's share,
+    the error of that rule; NaN without quantiles.
     """
     arms, d = theta.shape
     means, spreads = np.empty(arms), np.empty(arms)
@@ -98,4 +99,4 @@ def rank_arms(
                 cell = int(place)
                 product *= below[cell] + (place - cell) * (below[cell + 1] - below[cell])
         total += product
-    return total / len(quantiles)
+    return max(total, 0.5) / len(quantiles)
