@@ -225,6 +225,24 @@ def test_an_error_of_the_caller_is_not_repeated(status: int, pauses: list[float]
     assert (error.value.status, len(seen), pauses) == (status, 1, [])
 
 
+def test_what_the_service_can_not_answer_soon_is_not_repeated(pauses: list[float]) -> None:
+    """A 503 of the service itself, without a time; those of proxies without one are repeated, whatever they say."""
+    unreadable = answered(503, {"error": "this stream cannot be read now."})
+    client, seen = scripted(unreadable)
+    with pytest.raises(ServiceError, match="cannot be read now") as error:
+        client.learn("clicks", [{"x": 1}])
+    assert (error.value.status, len(seen), pauses) == (503, 1, [])
+    client, seen = scripted(unreadable)
+    with pytest.raises(ServiceError, match="cannot be read now"):
+        next(client.live("clicks"))
+    assert (len(seen), pauses) == (1, [])
+    busy = answered(503, {"error": "the store cannot be used now."}, **{"retry-after": "1"})
+    proxies = [answered(503, content) for content in (None, {"message": "no"}, ["no"], {"error": {"code": 503}})]
+    client, seen = scripted(busy, *proxies, lambda request: httpx.Response(503, text="<html>"), LEARNT)
+    assert client.learn("clicks", [{"x": 1}]) == Learnt(1, 2)
+    assert len(seen) == 7
+
+
 def test_live_goes_on_where_it_was(pauses: list[float]) -> None:
     def event(k: int) -> str:
         return f"id: {k}\nevent: release\ndata: {json.dumps({'k': k, 't': 10 * k, 'noise_sd': 1.0})}\n\n"

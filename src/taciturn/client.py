@@ -3,8 +3,9 @@
 **Retries.** A request that fails on the way, or is answered by 408, 429, 502, 503 or 504, is sent again after a pause,
 which doubles each time and has a random part; the server's `Retry-After` is waited for. Every request with rows to
 learn has a random `Idempotency-Key` and keeps it when it is sent again, so that its rows are learnt once: a server that
-has learnt them answers with the rounds that they have taken. Events have random ids in the same way. A request that
-begins or ends a stream is not sent again once it may have arrived.
+has learnt them answers with the rounds that they have taken. Events have random ids in the same way. `create` and
+`close` are not sent again once they may have arrived; `renew` is, as the service recognises it. A stream that the
+service cannot read, by a wrong key for instance, is an error at once.
 
 It needs the extra `client` (httpx), and for tables the extra `data` (pandas, pyarrow).
 """
@@ -456,10 +457,10 @@ class Client:
 
         timeout = httpx.Timeout(self._timeout, read=max(self._timeout, 60.0))  # a comment comes every 15 seconds
         with self._http.stream("GET", path, headers=headers, timeout=timeout) as answer:
-            if answer.status_code in _AGAIN:
-                raise httpx.ReadError("busy")
             if answer.status_code != 200:
                 answer.read()
+                if answer.status_code in _AGAIN and not _is_lasting(answer):
+                    raise httpx.ReadError("busy")
                 raise _error(answer)
             kind, parts = "message", []
             for line in answer.iter_lines():
@@ -527,7 +528,7 @@ class Client:
                     return answer
                 # 429 and 503 are answers of a service that has not begun; others may come from a proxy in between.
                 again = answer.status_code in ((429, 503) if not repeat else _AGAIN)
-                if not again or attempt >= self.retries:
+                if not again or attempt >= self.retries or _is_lasting(answer):
                     raise _error(answer)
                 wait = _retry_after(answer.headers.get("retry-after"))
             except self._errors as error:
@@ -673,6 +674,21 @@ def _error(answer: httpx.Response) -> ServiceError:
     except (ValueError, KeyError, TypeError):
         sentence = f"the service answered with status {answer.status_code}. Check the address."
     return ServiceError(sentence, answer.status_code)
+
+
+def _is_lasting(answer: httpx.Response) -> bool:
+    """Whether the service says that it cannot answer, and not when it will: another attempt would not help.
+
+    That is a 503 of the service without `Retry-After`. One of a proxy may lack that header as well; it is no object of
+    JSON with an `error`.
+    """
+    if answer.status_code != 503 or "retry-after" in answer.headers:
+        return False
+    try:
+        made = answer.json()
+    except ValueError:
+        return False
+    return isinstance(made, dict) and isinstance(made.get("error"), str) and made.keys() <= {"error", "id"}
 
 
 def _retry_after(text: str | None) -> float | None:
