@@ -33,8 +33,8 @@ SELECTED = (
     "learners/test_certificates.py::test_the_certificate_is_reached_whichever_example_changes",
     "learners/test_class_sums.py::test_no_pair_exceeds_the_certificate",
     "learners/test_linear_bandit.py",
-    "bandits/test_fronts.py::test_releases_are_made_by_counting_decisions",
-    "bandits/test_fronts.py::test_the_order_of_rewards_does_not_matter",
+    "bandits/test_private_bandit.py::test_releases_are_made_by_counting_decisions",
+    "bandits/test_private_bandit.py::test_the_order_of_rewards_does_not_matter",
     "core/test_participation.py::test_a_row_counts_if_and_only_if_the_bounds_allow_it",
     "core/test_hashed_rows.py::test_partitions_decide_as_one_process_does",
     "service/dashboard/test_views.py::test_ledger_shows_what_is_visible_and_its_chain",
@@ -417,7 +417,7 @@ MUTANTS = (
     ),
     Mutant(
         "rows enter when their rewards come",
-        "bandits/fronts.py",
+        "bandits/private_bandit.py",
         "                return self._waiting.reward(rounds, values)\n",
         "                self._closed = int(rounds.max())\n"
         "                return self._waiting.reward(rounds, values)\n",

@@ -6,7 +6,7 @@
 """
 
 from taciturn.bandits.choices import UCB, EpsilonGreedy, LinearModel, Thompson
-from taciturn.bandits.fronts import (
+from taciturn.bandits.private_bandit import (
     Decision,
     Decisions,
     JointGuarantee,

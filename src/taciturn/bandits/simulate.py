@@ -16,7 +16,7 @@ import numpy as np
 from taciturn._util.arrays import Array, Arrays, Integers
 from taciturn.bandits.choices import WIDTH, Choice, EpsilonGreedy, LinearModel
 from taciturn.bandits.environments import Environment
-from taciturn.bandits.fronts import PrivateBandit
+from taciturn.bandits.private_bandit import PrivateBandit
 from taciturn.core.schedule import Schedule, Timetable, geometric
 from taciturn.learners.linear_bandit import LinearBandit
 

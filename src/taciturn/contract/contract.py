@@ -53,7 +53,7 @@ from taciturn._util.arrays import Array
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.unit import ClockPeriod, WithoutId
-from taciturn.bandits.fronts import JOINT
+from taciturn.bandits.private_bandit import JOINT
 from taciturn.columns.declaration import KINDS, Section, column_of, target_of
 from taciturn.columns.encoder import ColumnEncoder
 from taciturn.columns.kinds import Bad, Column

@@ -25,9 +25,9 @@ from taciturn import (
     linear_bandit,
     pqftl,
 )
-from taciturn.bandits import Decision, PrivateLinUCB, PrivateLogisticBandit, PrivateThompson, fronts
+from taciturn.bandits import Decision, PrivateLinUCB, PrivateLogisticBandit, PrivateThompson, private_bandit
 from taciturn.bandits.choices import UCB, EpsilonGreedy
-from taciturn.bandits.fronts import PrivateBandit, Waiting
+from taciturn.bandits.private_bandit import PrivateBandit, Waiting
 
 OFTEN = geometric(1.1)
 FRONTS = {
@@ -346,7 +346,7 @@ def test_an_interrupt_never_mixes_decisions():
         waiting = Waiting(dimension=1)
         for n in range(1, 17):
             add(waiting, n)
-        with contextlib.suppress(KeyboardInterrupt), At(step, fronts.__file__, _interrupt) as interrupted:
+        with contextlib.suppress(KeyboardInterrupt), At(step, private_bandit.__file__, _interrupt) as interrupted:
             add(waiting, 17)  # more than there is room for
             waiting.entered(6)
         waiting.entered(7)
