@@ -7,10 +7,17 @@ import pytest
 
 from taciturn import Privacy, every, geometric, linear_bandit
 from taciturn.bandits import UCB, PrivateLinUCB, PrivateLogisticBandit, PrivateThompson
-from taciturn.bandits.environments import LinearSphere, LogisticSphere
-from taciturn.bandits.simulate import NotPrivate, RandomPlay, compare, simulate, simulate_every_round
+from taciturn.bandits.environments import BernoulliSphere, LinearSphere, LogisticSphere
+from taciturn.bandits.simulate import (
+    NotPrivate,
+    RandomPlay,
+    compare,
+    simulate,
+    simulate_every_round,
+    simulate_every_round_by_definition,
+)
 from taciturn.learners.linear_bandit import LinearBandit, bandit_problem
-from taciturn.problem.svec import packed, unpacked
+from taciturn.problem.svec import packed
 
 
 @pytest.mark.parametrize("per_arm", [False, True])
@@ -54,32 +61,26 @@ def test_the_twin_without_noise_is_better():
     assert all(np.all(np.diff(each.sums) >= 0.0) for each in made["private"])
 
 
-def by_definition(environment, horizon, noise, shifts, width):
-    """LinUCB with a model after every round, as it is written."""
-    d = environment.dimension
-    G, u, lost = np.eye(d), np.zeros(d), 0.0
-    for t in range(horizon):
-        N = np.zeros(noise.shape[1]) if t == 0 else noise[t - 1]
-        V = G + unpacked(N[:-d], d) + (0.0 if t == 0 else shifts[t - 1]) * np.eye(d)
-        theta = np.linalg.solve(V, u + N[-d:])
-        X = environment.contexts(t + 1, 1)[0]
-        means = environment.means(X)
-        widths = np.sqrt(np.einsum("ad,ad->a", X, np.linalg.solve(V, X.T).T))
-        best = int(np.argmax(X @ theta + width * widths))
-        if t == 0:
-            best = 0  # all bounds are equal, up to rounding
-        reward = environment.rewards(t + 1, means[[best]])[0]
-        G, u = G + np.outer(X[best], X[best]), u + reward * X[best]
-        lost += np.max(means) - means[best]
-    return lost
+class Uneven(BernoulliSphere):
+    """Contexts of different lengths: before anything is known, bounds of equal ones are equal, up to rounding."""
+
+    def draw(self, rng, count):
+        X = super().draw(rng, count)
+        return X * rng.uniform(0.5, 1.0, (*X.shape[:-1], 1))
 
 
-def test_every_round_is_what_is_defined():
-    environment = LinearSphere(5, 3, seed=4)
+@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize("shift", [30.0, 0.0])
+@pytest.mark.parametrize("width", [0.0, 0.3])
+def test_the_loop_of_every_round_is_its_definition(width, shift, centred):
+    """Without a shift some noisy matrices have no Cholesky factor."""
     rng = np.random.default_rng(1)
-    noise, shifts = 3.0 * rng.normal(size=(300, 9)), np.full(300, 30.0)
-    loop = simulate_every_round(environment, 300, noise, shifts, width=0.0)
-    assert loop.total == pytest.approx(by_definition(environment, 300, noise, shifts, 0.0))
+    given = Uneven(5, 3, seed=4), 300, 3.0 * rng.normal(size=(300, 9)), np.full(300, shift)
+    fast, slow = (
+        play(*given, width, ridge=0.5, centred=centred)
+        for play in (simulate_every_round, simulate_every_round_by_definition)
+    )
+    assert fast.total == pytest.approx(slow.total)
 
 
 def test_noise_is_that_of_a_stream_of_zeros():

@@ -1,6 +1,7 @@
-"""LinUCB with a new model after every round, on given noise: for simulations. Slow twin: `bandits.simulate.NotPrivate`.
+"""LinUCB with a new model after every round, on given noise: for simulations.
 
-Factors are those of `taciturn.compiled.qftl`.
+Slow twin: `taciturn.bandits.simulate.simulate_every_round_by_definition`. Factors are those of
+`taciturn.compiled.qftl`.
 """
 
 from __future__ import annotations
