@@ -51,10 +51,10 @@ class Environment(ABC):
 
     def rewards(self, first: int, means: Array) -> Array:
         """Rewards of the rounds from `first` on, `low` or `high`, if the played arms have these means."""
-        chances = self.chances(first, len(means))
-        return np.where(chances * (self.high - self.low) < means - self.low, self.high, self.low)
+        uniforms = self.uniforms(first, len(means))
+        return np.where(uniforms * (self.high - self.low) < means - self.low, self.high, self.low)
 
-    def chances(self, first: int, count: int) -> Array:
+    def uniforms(self, first: int, count: int) -> Array:
         """The uniform numbers that decide rewards: a reward is `high` if its share of the range exceeds the number."""
         return _of_chunks(self, first, count)[1]
 

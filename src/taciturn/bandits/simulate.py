@@ -70,7 +70,7 @@ def simulate(player: Player | PrivateBandit, environment: Environment, horizon: 
     >>> regret.total < 0.5 * simulate(RandomPlay(10, seed=1), LinearSphere(10, 5, seed=1), 2_000).total
     True
     """
-    one: Player = Front(player) if isinstance(player, PrivateBandit) else player
+    one: Player = BanditPlayer(player) if isinstance(player, PrivateBandit) else player
     most = max(1, _MOST // (environment.arms * environment.dimension))
     cuts = [0, *(int(t) for t in one.rounds if t < horizon), horizon]
     rounds, lost = [], []
@@ -155,10 +155,10 @@ def simulate_every_round(
     for start in range(0, horizon, 1024):
         end = min(start + 1024, horizon)
         X = np.ascontiguousarray(environment.contexts(start + 1, end - start))
-        chances = environment.chances(start + 1, end - start)
+        uniforms = environment.uniforms(start + 1, end - start)
         part = np.empty(end - start)
         public = before[start:end], shifts[start:end], np.ascontiguousarray(widths[start:end])
-        linucb.play(X, environment.means(X), chances, *range_of, learnt, *public, sums, part)
+        linucb.play(X, environment.means(X), uniforms, *range_of, learnt, *public, sums, part)
         rounds.append(end)
         lost.append(float(part.sum()))
     return Regret(np.array(rounds), np.cumsum(lost))
@@ -194,7 +194,7 @@ def simulate_every_round_by_definition(
     return Regret(np.arange(1, horizon + 1), np.cumsum(lost))
 
 
-class Front:
+class BanditPlayer:
     """A private bandit as a player: a block of decisions is a batch, and all rewards come before the next."""
 
     def __init__(self, bandit: PrivateBandit) -> None:

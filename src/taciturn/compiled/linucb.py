@@ -20,7 +20,7 @@ from taciturn.compiled.qftl import factor, solve
 def play(
     X: Any,
     means: Any,
-    chances: Any,
+    uniforms: Any,
     low: float,
     high: float,
     learnt: Any,
@@ -63,7 +63,7 @@ def play(
                 best, score = k, bound
             most = max(most, means[i, k])
         x = X[i, best]
-        reward = learnt[1] if chances[i] * (high - low) < means[i, best] - low else learnt[0]
+        reward = learnt[1] if uniforms[i] * (high - low) < means[i, best] - low else learnt[0]
         for a in range(d):
             for b in range(a + 1):
                 sums[a, b] += x[a] * x[b]
