@@ -20,6 +20,7 @@ import numpy as np
 
 from taciturn._util.arrays import Array, Integers
 from taciturn.errors import InvalidInput, between_0_and_1, integer, not_negative
+from taciturn.learners.linear_bandit import LinearBandit
 from taciturn.problem.svec import unpacked
 
 WIDTH = 0.3
@@ -73,9 +74,12 @@ class LinearModel:
 
     @classmethod
     def of(cls, learner: Any, point: Array, noise_sd: float = 0.0, k: int = 0) -> LinearModel:
-        """The models of a released point of a `LinearBandit`; of any other learner its weights, of unknown width."""
+        """The models of a released point of a `LinearBandit`; of any other learner its weights, with V = I.
+
+        Widths are then norms of contexts, which say nothing of what is known: use `EpsilonGreedy`.
+        """
         d = learner.problem.width
-        if not hasattr(learner, "decide_batch"):
+        if not isinstance(learner, LinearBandit):
             return cls(point[None, :], np.eye(d)[None], noise_sd, k)
         blocks = point.reshape(learner.arms, -1)
         V = np.stack([unpacked(block[:-d], d) for block in blocks])
