@@ -11,7 +11,7 @@ from taciturn.accounting.gdp import Privacy, mu_of
 from taciturn.accounting.unit import EXAMPLE, Unit
 from taciturn.core.private import Private
 from taciturn.core.protocols import Calibration, Learner
-from taciturn.core.schedule import Schedule, Timetable, at, every, geometric
+from taciturn.core.schedule import Schedule, Timetable, at, every, geometric, releases_in_window
 from taciturn.errors import InvalidInput, expect, integer
 from taciturn.learners.averaged import How, averaged
 from taciturn.learners.class_sums import ClassSums
@@ -374,7 +374,7 @@ def linear_bandit(
     dimension, arms = integer("dimension", dimension), integer("arms", arms)
     horizon = None if horizon is None else integer("horizon", horizon)
     if schedule is None and forget is not None:
-        schedule = every(max(1, integer("forget", forget) // 50))
+        schedule = releases_in_window(forget)
     if schedule is None:
         rows = unit.participation.rows
         start = math.ceil(2.0 * dimension * arms * rows / mu_of(privacy.epsilon, privacy.delta))

@@ -35,7 +35,7 @@ from taciturn.algorithms.recipes import linear_bandit, pftrl
 from taciturn.bandits.choices import UCB, WIDTH, Choice, EpsilonGreedy, LinearModel, Thompson
 from taciturn.core.loop import fast_clip
 from taciturn.core.private import Private
-from taciturn.core.schedule import Schedule, every, geometric
+from taciturn.core.schedule import Schedule, geometric, releases_in_window
 from taciturn.core.state import read_extra
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, finite, integer
 from taciturn.estimators.keywords import Keywords
@@ -786,7 +786,7 @@ class PrivateLogisticBandit(PrivateBandit):
 
 def _usual(forget: int | None) -> Schedule:
     """Rounds that grow by a tenth; fifty in a window, for a stream that forgets."""
-    return geometric(1.1) if forget is None else every(max(1, integer("forget", forget) // 50))
+    return geometric(1.1) if forget is None else releases_in_window(forget)
 
 
 def _unit(

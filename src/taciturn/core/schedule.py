@@ -87,6 +87,15 @@ def every(rounds: int = 1) -> Every:
     return Every(rounds)
 
 
+def releases_in_window(forget: int) -> Every:
+    """Publish fifty times in a window of `forget` examples, or after every example of a shorter one.
+
+    >>> releases_in_window(1_000)
+    Every(rounds=20)
+    """
+    return Every(max(1, integer("forget", forget) // 50))
+
+
 def geometric(ratio: float = 1.1, start: int = 1) -> Geometric:
     """Publish at geometrically growing rounds, and at the horizon: few releases, so little noise.
 
