@@ -87,7 +87,7 @@ class LinearModel:
 
     @property
     def dimension(self) -> int:
-        """D."""
+        """Entries of a context, with the intercept."""
         return int(self.theta.shape[1])
 
     @cached_property
@@ -217,7 +217,7 @@ class UCB:
         object.__setattr__(self, "failure", between_0_and_1("failure", self.failure))
 
     def choose(self, model: LinearModel, X: Array, rng: Generator | None = None) -> Chosen:
-        """In one compiled loop."""
+        """The arm with the largest bound for each decision; one compiled loop."""
         from taciturn.compiled import choices
 
         actions = np.empty(len(X), dtype=np.int64)
@@ -332,7 +332,7 @@ class EpsilonGreedy:
         object.__setattr__(self, "explore", explore if explore in (0.0, 1.0) else between_0_and_1("explore", explore))
 
     def choose(self, model: LinearModel, X: Array, rng: Generator) -> Chosen:
-        """The best ones, and some that are drawn."""
+        """The best arm of each decision, or with probability `explore` any arm."""
         means = model.means(X)
         n, arms = means.shape
         best = np.argmax(means, axis=1)

@@ -102,7 +102,7 @@ class LinearSphere(Environment):
     """
 
     def draw(self, rng: Generator, count: int) -> Array:
-        """On the sphere."""
+        """Contexts drawn on the unit sphere."""
         return sphere(rng, count, self.arms, self.dimension)
 
 
@@ -127,7 +127,7 @@ class BernoulliSphere(Environment):
         return np.array(_lifted(sphere(np.random.default_rng([self.seed, 1]), 1, self.dimension - 1))[0])
 
     def draw(self, rng: Generator, count: int) -> Array:
-        """On the sphere of one dimension less, with a constant."""
+        """Contexts `(u, 1)/sqrt(2)`, u on the sphere."""
         return _lifted(sphere(rng, count, self.arms, self.dimension - 1))
 
 
@@ -169,9 +169,9 @@ class LogisticSphere(Environment):
     low = 0.0
 
     def means(self, X: Array) -> Array:
-        """Of the sigmoid."""
+        """Means of the rewards: the sigmoid of `scale·x·theta`."""
         return np.asarray(1.0 / (1.0 + np.exp(-self.scale * (X @ self.theta))))
 
     def draw(self, rng: Generator, count: int) -> Array:
-        """On the sphere."""
+        """Contexts drawn on the unit sphere."""
         return sphere(rng, count, self.arms, self.dimension)

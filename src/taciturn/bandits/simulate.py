@@ -212,7 +212,7 @@ class BanditPlayer:
         return np.asarray(self._last.actions)
 
     def learn(self, rewards: Array) -> None:
-        """All of them."""
+        """Give the bandit the rewards of its last batch."""
         self.bandit.learn_batch(self._last, rewards)
 
 
@@ -258,7 +258,7 @@ class NotPrivate:
         return actions
 
     def learn(self, rewards: Array) -> None:
-        """Add them up."""
+        """Add the last batch to the exact sums."""
         from taciturn.compiled.passes import statistics
 
         X, actions = self._played
@@ -282,4 +282,4 @@ class RandomPlay:
         return np.asarray(self._rng.integers(0, self.arms, len(X)))
 
     def learn(self, rewards: Array) -> None:
-        """Nothing."""
+        """Ignore the rewards."""

@@ -585,12 +585,13 @@ async def label_event(call: Call) -> Answer:
 
 
 async def send_reward(call: Call) -> Answer:
-    """The same by POST."""
+    """The reward of an event, by POST."""
+    # A function of its own, because the OpenAPI document uses its name as the operationId.
     return await reward_event(call)
 
 
 async def reward_event(call: Call) -> Answer:
-    """The same, for a number."""
+    """Close an event by a number."""
     value = decoded(await json_body(call), _decode_reward, '{"value": a number}').value
     return json_answer(
         await call.service.close_event(call.parameters["s"], call.parameters["e"], value, owner_of(call))

@@ -131,7 +131,7 @@ def padded(content: bytes, multiple: int, by: bytes = b" ") -> bytes:
 
 
 def unpacked(content: bytes) -> tuple[Any, Any]:
-    """The same, as it was.
+    """The row and the answer that `packed` has stored.
 
     >>> unpacked(packed({"x": 1.5}, ["yes", 3]))
     ({'x': 1.5}, ['yes', 3])

@@ -259,7 +259,7 @@ class Host:
             after = min(chunk.last, last)
 
     def predict_plain(self, rows: Sequence[Any], probabilities: bool = False) -> messages.Predictions | None:
-        """The same for a few rows whose numbers are finite; None if one of them needs the definition."""
+        """Predictions for a few rows whose numbers are finite; None if one of them needs `predict`."""
         self._must_predict()
         view = self.view
         model = view.model
@@ -332,7 +332,7 @@ class Host:
         )
 
     def details(self, tick: float) -> messages.StreamDetails:
-        """The same, with contract and guarantee."""
+        """What is public about the stream, with its contract and its guarantee in words."""
         private = self.private
         return messages.StreamDetails(
             self.stream(tick),

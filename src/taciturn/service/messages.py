@@ -153,7 +153,7 @@ class Stream(Struct, frozen=True):
 
 
 class StreamDetails(Struct, frozen=True):
-    """The same, with the contract and the guarantee in words, and a warning if little can be learnt."""
+    """What is public about a stream, with contract and guarantee in words, and a warning if little can be learnt."""
 
     stream: Stream
     guarantee: str
