@@ -601,6 +601,9 @@ async def reward_event(call: Call) -> Answer:
 _decode_label = msgspec.json.Decoder(messages.Label).decode
 _decode_reward = msgspec.json.Decoder(messages.Reward).decode
 _decode_finite_rank = msgspec.json.Decoder(messages.Rank).decode
+_STREAM = '{"name": …, "contract": {…}, "ledger": …}'  # which may lack a ledger, and a successor a contract
+_decode_stream = msgspec.json.Decoder(messages.NewStream).decode
+_decode_successor = msgspec.json.Decoder(messages.Successor).decode
 
 
 async def json_body(call: Call) -> bytes:
@@ -651,12 +654,7 @@ async def create_stream(call: Call) -> Answer:
     """Create."""
     media = call.media
     if media == "application/json":
-        try:
-            made = msgspec.json.decode(await call.body(2**20), type=messages.NewStream)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            known = isinstance(error, msgspec.ValidationError)
-            why = f"the body is not a stream: {error}" if known else "the body is not valid JSON"
-            raise Problem(422 if known else 400, f'{why}. Send {{"name": …, "contract": {{…}}}}.') from None
+        made = decoded(await call.body(2**20), _decode_stream, _STREAM)
         name, declared, ledger = made.name, made.contract, made.ledger
     elif media == "application/toml":
         query = call.query
@@ -768,12 +766,7 @@ async def renew_stream(call: Call) -> Answer:
     if call.media != "application/json":
         raise Problem(415, "a successor is sent as application/json.")
     call.service.host(call.parameters["s"])
-    try:
-        made = msgspec.json.decode(await call.body(2**20), type=messages.Successor)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        known = isinstance(error, msgspec.ValidationError)
-        why = f"the body is not a successor: {error}" if known else "the body is not valid JSON"
-        raise Problem(422 if known else 400, f'{why}. Send {{"name": …}}, and a contract if it changes.') from None
+    made = decoded(await call.body(2**20), _decode_successor, _STREAM)
     service, name = call.service, call.parameters["s"]
     contract = None if made.contract is None else await service.in_thread(contract_of, made.contract)
     return json_answer(await service.renew(name, made.name, contract, made.ledger), status=201)
