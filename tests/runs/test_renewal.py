@@ -17,7 +17,7 @@ from taciturn.contract.contract import read_contract
 from taciturn.errors import InvalidInput
 from taciturn.readers.rows import open_rows
 from taciturn.runs.files import Folder
-from taciturn.runs.renewal import following, renew, renewal_of
+from taciturn.runs.renewal import plan_of_stored, renew, renewal_of
 from taciturn.runs.run import begin, resume
 from taciturn.store import Store
 from taciturn.store.sqlite import Sqlite
@@ -110,7 +110,7 @@ def test_a_run_is_closed_and_followed(case, where):
         )
     books._BOOKS.clear()
     store = Store(made.place["new"])
-    plan = following(made.contract.plan(), store.load("new"))
+    plan = plan_of_stored(made.contract.plan(), store.load("new"))
     run = resume(Folder(made.path / "new"), store, plan, made.contract.digest, name="new")
     for batch in open_rows(made.contract, made.data):
         run.learn(batch.X[40:], batch.y[40:])

@@ -96,7 +96,7 @@ def learn(
     from taciturn.runs.files import Folder, full_disk_explained, locked
     from taciturn.runs.ingest import close_source, learn_from
     from taciturn.runs.progress import Progress
-    from taciturn.runs.renewal import following
+    from taciturn.runs.renewal import plan_of_stored
     from taciturn.runs.resume import Checkpoint
     from taciturn.runs.summary import ReportRefresh, write_report
     from taciturn.store import Store
@@ -122,7 +122,7 @@ def learn(
         Folder(out), address, declared.digest, name=stream, resuming=resume, witness=witness, key=key
     )  # before a row is read, or anything is written
     _check_population(population, account, found)
-    plan = following(plan, found)
+    plan = plan_of_stored(plan, found)
     kind = format_of(data, format)
     place = None
     if found is not None and resume and not check_input and os.path.isfile(data):  # a pipe may have a name, too

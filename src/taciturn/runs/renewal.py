@@ -80,9 +80,11 @@ def renew(
     plan = plan.following(renewal)
     again = {"name": name, "ledger": ledger, **settings}
     if name in store.names() and follows(found := store.load(name), closing):
-        run = resume(folder, store, following(plan, found), contract, **again)
+        run = resume(folder, store, plan_of_stored(plan, found), contract, **again)
     else:
-        run = _opened(old, closing, folder, store, plan, contract, again, {**about, RENEWAL: told(renewal, closing)})
+        run = _opened(
+            old, closing, folder, store, plan, contract, again, {**about, RENEWAL: public_renewal(renewal, closing)}
+        )
     old.close(closing)  # again, if it is: a process that stopped may not have told a ledger elsewhere
     return Renewed(run, closing, renewal.promise(plan.private.guarantee))
 
@@ -145,14 +147,14 @@ def renewal_of(store: Store, saved: Saved, delta: float, k: int | None = None) -
     return Renewal(tuple(model), (*before, charge))
 
 
-def following(plan: Plan, saved: Saved | None) -> Plan:
+def plan_of_stored(plan: Plan, saved: Saved | None) -> Plan:
     """The plan of a stored run: one that follows another starts from its model."""
     if saved is None or RENEWAL not in saved.about:
         return plan
     return plan.following(Renewal.from_data(saved.about[RENEWAL]))
 
 
-def told(renewal: Renewal, closing: Saved) -> dict[str, Any]:
+def public_renewal(renewal: Renewal, closing: Saved) -> dict[str, Any]:
     """What is public about a successor, under the key `RENEWAL`."""
     return {**renewal.as_data(), "lineage": closing.lineage}
 

@@ -42,7 +42,14 @@ from taciturn.service import messages
 from taciturn.service.events import NoEvents, RowsAreEvents
 from taciturn.service.live import release_events
 from taciturn.service.rows import MEDIA, NotRows, TooManyRows
-from taciturn.service.service import RequestConflict, Service, UnknownLedger, UnknownStream, UnreadableStream, without
+from taciturn.service.service import (
+    RequestConflict,
+    Service,
+    UnknownLedger,
+    UnknownStream,
+    UnreadableStream,
+    without_address,
+)
 from taciturn.service.tokens import Token, csrf_matches, session_of
 from taciturn.service.writer import Busy, KeyReused, RequestTooLarge, StreamClosed
 from taciturn.store.events import EventConflict, EventEnded, StreamEnded, TooManyEvents, UnknownEvent
@@ -492,13 +499,13 @@ def error_answer(service: Service, error: Exception) -> Answer:
         return _error(429, str(error), _RETRY)
     for kind, status in _STATUS:
         if isinstance(error, kind):
-            return _error(status, without(service.store.address, str(error)))
+            return _error(status, without_address(service.store.address, str(error)))
     if isinstance(error, StoreUnavailable):
-        LOG.error("the store is unavailable: %s", without(service.store.address, str(error)))
+        LOG.error("the store is unavailable: %s", without_address(service.store.address, str(error)))
         return _error(503, "the store cannot be used now. Try again in a second.", _RETRY)
     if isinstance(error, StateConflict):
-        LOG.error("a conflict in the store: %s", without(service.store.address, str(error)))
-        return _error(409, without(service.store.address, str(error)))
+        LOG.error("a conflict in the store: %s", without_address(service.store.address, str(error)))
+        return _error(409, without_address(service.store.address, str(error)))
     number = secrets.token_hex(8)
     LOG.error("internal error %s: %s %s", number, type(error).__name__, place_of(error))
     content = messages.Error("the server made a mistake. Its operator finds more in the log, by this id.", number)

@@ -30,7 +30,7 @@ from taciturn.estimators.published import Published
 from taciturn.estimators.stream import Spent
 from taciturn.plan import Plan
 from taciturn.readers.predictions import has_probabilities
-from taciturn.runs.renewal import following
+from taciturn.runs.renewal import plan_of_stored
 from taciturn.runs.run import SERVED
 from taciturn.runs.summary import guarantee_of_all
 from taciturn.service import messages
@@ -124,7 +124,7 @@ class Host:
         self.contract: Contract = contract_of(saved.about["declared"])
         if self.contract.digest != saved.about.get("contract"):
             raise InvalidInput(f"{saved.name} was not learnt under the contract in the store, and cannot be shown.")
-        plan = following(self.contract.plan(on_bad="zero", seed=saved.about.get("seed")), saved)
+        plan = plan_of_stored(self.contract.plan(on_bad="zero", seed=saved.about.get("seed")), saved)
         if not isinstance(plan.private, Private):
             raise InvalidInput(f"{saved.name} is not learnt row by row, and cannot be shown.")
         state = plan.private.read(saved.state, store.layers(saved))

@@ -24,7 +24,7 @@ from taciturn.core.state import new_name
 from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable, TaciturnError
 from taciturn.estimators.published import Published
 from taciturn.estimators.stream import Spent
-from taciturn.runs.renewal import RENEWAL, check_successor, follows, renewal_of, told
+from taciturn.runs.renewal import RENEWAL, check_successor, follows, public_renewal, renewal_of
 from taciturn.runs.run import CHARGE, SERVED
 from taciturn.service import messages
 from taciturn.service.clock import TickClock
@@ -275,7 +275,7 @@ class Service:
                     raise
                 except TaciturnError as error:  # what was visible stays, and other streams go on
                     self._unread.add(name)
-                    LOG.error("%s is not shown on: %s", name, without(self.store.address, str(error)))
+                    LOG.error("%s is not shown on: %s", name, without_address(self.store.address, str(error)))
             for name in known.keys() - {name for name, *_ in streams}:
                 if self._hosts.get(name) is known[name]:
                     del self._hosts[name]
@@ -424,7 +424,7 @@ class Service:
             check_successor(before, plan, {"model": contract.model_digest})
             renewal = renewal_of(self.store, closing, closes.contract.delta, closes.view.k)
             plan = plan.following(renewal)
-            followed = {RENEWAL: told(renewal, closing)}
+            followed = {RENEWAL: public_renewal(renewal, closing)}
         private = plan.private
         if not isinstance(private, Private):
             raise InvalidInput("this contract is not learnt row by row. State a method or a release schedule.")
@@ -640,7 +640,7 @@ class Service:
                 yield messages.LedgerEvent(event.number, shown, event.kind, event.lineage)
 
 
-def without(address: str, sentence: str) -> str:
+def without_address(address: str, sentence: str) -> str:
     """A sentence without the address of the store."""
     return sentence.replace(address, "the store")
 

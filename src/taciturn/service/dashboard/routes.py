@@ -46,7 +46,7 @@ from taciturn.service.dashboard.views import (
     purpose_in_words,
 )
 from taciturn.service.host import Host, View
-from taciturn.service.service import Service, UnknownLedger, without
+from taciturn.service.service import Service, UnknownLedger, without_address
 from taciturn.service.tokens import (
     SESSION_SECONDS,
     Token,
@@ -390,7 +390,7 @@ async def _create(dashboard: Dashboard, call: Call, viewer: Viewer, form: Form) 
         host = await service.in_thread(service.create, filled["name"].strip(), contract, filled["ledger"] or None)
         return _redirect(f"/streams/{quote(host.name, safe='')}")
     except TaciturnError as error:
-        sentence = without(service.store.address, str(error))
+        sentence = without_address(service.store.address, str(error))
     except (ValueError, RecursionError):
         sentence = "the contract is not valid TOML. Put texts in quotes and lists in brackets."
     ledgers = await service.in_thread(dashboard.ledger_rows)
