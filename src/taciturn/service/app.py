@@ -82,7 +82,7 @@ _USUAL: Sequence[tuple[bytes, bytes]] = (_NO_STORE,)
 _USUAL_LINES = b"content-type: %b\r\ncontent-length: %%d\r\n%b: %b\r\n%b: %b\r\n" % (_JSON, *NO_SNIFF, *_NO_STORE)
 
 
-class Problem(Exception):
+class RequestError(Exception):
     """A request that is answered by an error: status, sentence and headers."""
 
     def __init__(self, status: int, sentence: str, *headers: tuple[bytes, bytes]) -> None:
@@ -152,16 +152,16 @@ class Call:
         try:
             pairs = parse_qsl(text.decode("ascii"), keep_blank_values=True, max_num_fields=20)
         except ValueError:
-            raise Problem(400, "the query of the address cannot be read. Correct it.") from None
+            raise RequestError(400, "the query of the address cannot be read. Correct it.") from None
         if len(dict(pairs)) < len(pairs):
-            raise Problem(400, "a parameter of the address comes twice. State it once.")
+            raise RequestError(400, "a parameter of the address comes twice. State it once.")
         return dict(pairs)
 
     def header(self, name: bytes) -> str | None:
         """The only header of this name; an error if there are several."""
         value = self.headers.get(name)
         if self._twice is not None and name in self._twice:
-            raise Problem(400, f"the header {name.decode()} comes more than once. Send it once.")
+            raise RequestError(400, f"the header {name.decode()} comes more than once. Send it once.")
         return None if value is None else value.decode("latin-1")
 
     @property
@@ -171,11 +171,11 @@ class Call:
         if kind in MEDIA and b"content-encoding" not in self.headers:
             return kind
         if (self.header(b"content-encoding") or "identity").strip().lower() != "identity":
-            raise Problem(415, "bodies are read without content encoding. Send it as it is.")
+            raise RequestError(415, "bodies are read without content encoding. Send it as it is.")
         base, _, rest = kind.partition(";")
         charset = rest.replace('"', "").replace(" ", "").lower()
         if charset and charset not in ("charset=utf-8", "charset=utf8"):
-            raise Problem(415, "texts are read as UTF-8. Leave out other parameters of the content type.")
+            raise RequestError(415, "texts are read as UTF-8. Leave out other parameters of the content type.")
         return base.strip().lower()
 
     async def body(self, most: int | None = None) -> bytes:
@@ -185,11 +185,11 @@ class Call:
         length = self.header(b"content-length")
         if length is not None:
             if not (length.isascii() and length.isdigit()):
-                raise Problem(400, "the header content-length must be a number of bytes.")
+                raise RequestError(400, "the header content-length must be a number of bytes.")
             if int(length) > most:
                 raise too_large(most)
         elif b"transfer-encoding" not in self.headers:
-            raise Problem(411, "the header content-length is missing. State the length of the body.")
+            raise RequestError(411, "the header content-length is missing. State the length of the body.")
         connection = self.scope.get(CONNECTION)
         here: bytes | None = None if connection is None else connection.arrived(self.scope)
         if here is not None:
@@ -205,7 +205,7 @@ class Call:
             while True:
                 message = await self._receive()  # the server ends a connection that is too slow
                 if message["type"] == "http.disconnect":
-                    raise Problem(400, "the connection ended before the body did.")
+                    raise RequestError(400, "the connection ended before the body did.")
                 part = message.get("body", b"")
                 size += len(part)
                 self.service.bodies += len(part)
@@ -226,9 +226,9 @@ class Call:
             pass
 
 
-def too_large(most: int) -> Problem:
+def too_large(most: int) -> RequestError:
     """The error of a body that is too large."""
-    return Problem(413, f"a body may have {most:,} bytes. Send several requests.")
+    return RequestError(413, f"a body may have {most:,} bytes. Send several requests.")
 
 
 def too_busy() -> Busy:
@@ -391,7 +391,7 @@ class _Endpoint:
                 if not found and self.remembered and len(self.app.known) < _KNOWN:
                     self.app.known[scope["method"], scope["path"]] = self, call.parameters
                 if operation.begins and call.token is not None and not call.token.allows(operation.scope):
-                    raise Problem(403, "this begins another stream. It needs a token for all streams.")
+                    raise RequestError(403, "this begins another stream. It needs a token for all streams.")
             answer = await operation.handler(call)
         except Exception as error:
             answer = error_answer(self.service, error)
@@ -450,15 +450,15 @@ def authorise(call: Call, scopes: Sequence[str], filters: bool = False) -> None:
         token = None if call.session is None else tokens.check(call.session)
     if token is None:
         sentence = "a valid token is needed. Send it in the header Authorization: Bearer TOKEN."
-        raise Problem(401, sentence, (b"www-authenticate", b'Bearer realm="taciturn"'))
+        raise RequestError(401, sentence, (b"www-authenticate", b'Bearer realm="taciturn"'))
     stream = token.stream if filters else call.stream
     for scope in scopes:
         if not token.allows(scope, stream):
             needed = " and ".join(scopes)
-            raise Problem(403, f"this token does not allow this. It needs the scope {needed}, for this stream.")
+            raise RequestError(403, f"this token does not allow this. It needs the scope {needed}, for this stream.")
     changes = call.session is not None and call.scope["method"] not in ("GET", "HEAD")
     if changes and not csrf_matches(call.session or "", call.header(b"x-csrf-token") or ""):
-        raise Problem(403, "a session needs the header X-CSRF-Token of its page. Send it, or use a token.")
+        raise RequestError(403, "a session needs the header X-CSRF-Token of its page. Send it, or use a token.")
     call.token = token
 
 
@@ -489,7 +489,7 @@ _RETRY = (b"retry-after", b"1")
 
 def error_answer(service: Service, error: Exception) -> Answer:
     """The answer of an error: a sentence that quotes no value, and no address of the store."""
-    if isinstance(error, Problem):
+    if isinstance(error, RequestError):
         return _error(error.status, error.sentence, *error.headers)
     if isinstance(error, HTTPException):
         sentence = {404: "there is nothing at this address.", 405: "this address has no such method."}
@@ -538,11 +538,11 @@ async def learn(call: Call) -> Answer:
     assert call.stream is not None
     key = call.header(b"idempotency-key")
     if key is None:
-        raise Problem(
+        raise RequestError(
             400, "the header Idempotency-Key is missing. Send a random text, and the same one when you retry."
         )
     if not 1 <= len(key) <= 255 or not key.isascii() or not key.isprintable():
-        raise Problem(400, "an Idempotency-Key has 1 to 255 printable ASCII characters. Send a random text.")
+        raise RequestError(400, "an Idempotency-Key has 1 to 255 printable ASCII characters. Send a random text.")
     media = call.media
     return json_answer(await call.service.learn(call.stream, key, media, await rows_of(call, media), owner_of(call)))
 
@@ -616,7 +616,7 @@ _decode_successor = msgspec.json.Decoder(messages.Successor).decode
 async def json_body(call: Call) -> bytes:
     """The body of a request about an event; one of another kind is not read."""
     if call.media != "application/json":
-        raise Problem(415, "events are sent as application/json. State it as the content type.")
+        raise RequestError(415, "events are sent as application/json. State it as the content type.")
     call.service.event_writer(call.parameters["s"])
     return await call.body(call.service.limits.event)
 
@@ -628,15 +628,15 @@ def decoded(body: bytes, decode: Callable[[bytes], Any], form: str) -> Any:
     except msgspec.ValidationError as error:
         _, _, place = str(error).rpartition(" - at `")
         where = f" at {place.rstrip('`')}" if place.startswith("$.") else ""
-        raise Problem(422, f"the body is not of the form {form}{where}. Correct it.") from None
+        raise RequestError(422, f"the body is not of the form {form}{where}. Correct it.") from None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise Problem(400, f"the body is not valid JSON. Send {form}.") from None
+        raise RequestError(400, f"the body is not valid JSON. Send {form}.") from None
 
 
 async def rows_of(call: Call, media: str) -> bytes:
     """The body of a request with rows; one of another kind is not read."""
     if media not in MEDIA:
-        raise Problem(415, f"rows are sent as {', '.join(MEDIA)}. State one of them as the content type.")
+        raise RequestError(415, f"rows are sent as {', '.join(MEDIA)}. State one of them as the content type.")
     call.service.host(call.parameters["s"])
     return await call.body()
 
@@ -645,7 +645,7 @@ def flag(query: dict[str, str], name: str) -> bool:
     """A parameter that is true or false."""
     value = query.get(name, "false")
     if value not in ("true", "false"):
-        raise Problem(422, f"the parameter {name} must be true or false.")
+        raise RequestError(422, f"the parameter {name} must be true or false.")
     return value == "true"
 
 
@@ -653,7 +653,7 @@ def natural(query: dict[str, str], name: str, default: int, most: int) -> int:
     """A parameter that is a number from 0."""
     value = query.get(name, str(default))
     if not (value.isascii() and value.isdigit() and len(value) <= 15):
-        raise Problem(422, f"the parameter {name} must be a number, 0 or more.")
+        raise RequestError(422, f"the parameter {name} must be a number, 0 or more.")
     return min(int(value), most)
 
 
@@ -669,9 +669,9 @@ async def create_stream(call: Call) -> Answer:
         try:
             declared = tomllib.loads((await call.body(2**20)).decode())
         except (ValueError, RecursionError):
-            raise Problem(400, "the body is not valid TOML. Put texts in quotes and lists in brackets.") from None
+            raise RequestError(400, "the body is not valid TOML. Put texts in quotes and lists in brackets.") from None
     else:
-        raise Problem(415, "a contract is sent as application/json or application/toml.")
+        raise RequestError(415, "a contract is sent as application/json or application/toml.")
     service = call.service
     contract = await service.in_thread(contract_of, declared)
     host = await service.in_thread(service.create, name, contract, ledger)
@@ -708,7 +708,7 @@ async def one_model(call: Call) -> Answer:
     digits = number.isascii() and number.isdigit() and len(number) <= 15
     body = await call.service.in_thread(host.model_at, int(number)) if digits else None
     if body is None:
-        raise Problem(404, "there is no such release, or it is not visible yet.")
+        raise RequestError(404, "there is no such release, or it is not visible yet.")
     return Answer(body, headers=[(b"cache-control", b"private, max-age=31536000, immutable")])
 
 
@@ -729,7 +729,7 @@ async def live(call: Call) -> Answer:
     service.host(name)
     seen = call.header(b"last-event-id")
     if seen is not None and not (seen.isascii() and seen.isdigit() and len(seen) <= 15):
-        raise Problem(400, "the header Last-Event-ID must be the number of a release.")
+        raise RequestError(400, "the header Last-Event-ID must be the number of a release.")
     if call.scope["method"] == "HEAD":
         return Answer(b"", b"text/event-stream")
     if service.live >= service.limits.live:
@@ -771,7 +771,7 @@ async def close_stream(call: Call) -> Answer:
 async def renew_stream(call: Call) -> Answer:
     """Close a stream, and open its successor."""
     if call.media != "application/json":
-        raise Problem(415, "a successor is sent as application/json.")
+        raise RequestError(415, "a successor is sent as application/json.")
     call.service.host(call.parameters["s"])
     made = decoded(await call.body(2**20), _decode_successor, _STREAM)
     service, name = call.service, call.parameters["s"]
@@ -804,7 +804,7 @@ async def health(call: Call) -> Answer:
 async def ready(call: Call) -> Answer:
     """Whether the store could be read at the last tick."""
     if not call.service.ready:
-        raise Problem(503, "the store could not be read at the last tick.", _RETRY)
+        raise RequestError(503, "the store could not be read at the last tick.", _RETRY)
     return json_answer(messages.Health("ready"))
 
 

@@ -25,7 +25,7 @@ from starlette.types import Receive, Scope, Send
 
 from taciturn.contract.contract import contract_of
 from taciturn.errors import TaciturnError
-from taciturn.service.app import Answer, Call, Problem, error_answer, natural, respond
+from taciturn.service.app import Answer, Call, RequestError, error_answer, natural, respond
 from taciturn.service.dashboard import pages
 from taciturn.service.dashboard.noise import NoiseOfReleases
 from taciturn.service.dashboard.views import (
@@ -208,17 +208,17 @@ def _must_come_from_here(call: Call) -> None:
     origin = call.header(b"origin")
     elsewhere = origin not in (None, "null") and urlsplit(origin or "").netloc != call.header(b"host")
     if elsewhere if site is None else site not in ("same-origin", "none"):
-        raise Problem(403, "this form came from another site. Open the page here, and send it again.")
+        raise RequestError(403, "this form came from another site. Open the page here, and send it again.")
 
 
 async def _form(call: Call) -> Form:
     if call.media != _FORM:
-        raise Problem(415, f"forms are sent as {_FORM}.")
+        raise RequestError(415, f"forms are sent as {_FORM}.")
     body = await call.body(_MOST_FORM)
     try:
         pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=2_000, errors="strict")
     except ValueError:
-        raise Problem(400, "the form cannot be read. Send it again.") from None
+        raise RequestError(400, "the form cannot be read. Send it again.") from None
     form: Form = {}
     for name, value in pairs:
         form.setdefault(name, []).append(value)
@@ -229,7 +229,7 @@ def _one(form: Form, name: str) -> str:
     """The only value of a field; empty if there is none."""
     values = form.get(name, [""])
     if len(values) > 1:
-        raise Problem(400, "a field of the form came twice. Send it again.")
+        raise RequestError(400, "a field of the form came twice. Send it again.")
     return values[0].replace("\r\n", "\n")
 
 
@@ -256,13 +256,13 @@ class _PageEndpoint:
                 raise _ToLogin
             token, viewer = visitor
             if self.scope is not None and not token.allows(self.scope, call.stream):
-                raise Problem(403, f"This token does not allow this page: it needs the scope {self.scope}.")
+                raise RequestError(403, f"This token does not allow this page: it needs the scope {self.scope}.")
             form: Form = {}
             if self.method == "POST":
                 _must_come_from_here(call)
                 form = await _form(call)
                 if not csrf_matches(call.session or "", _one(form, "csrf")):
-                    raise Problem(403, "This form is not of this session. Open the page again, and send it again.")
+                    raise RequestError(403, "This form is not of this session. Open the page again, and send it again.")
             answer = await self.page(self.dashboard, call, viewer, form)
         except _ToLogin:
             to = scope["path"] if self.method == "GET" else "/"
@@ -322,9 +322,9 @@ async def _try(dashboard: Dashboard, call: Call, viewer: Viewer, form: Form) -> 
     service = dashboard.service
     host = service.host(call.parameters["s"])
     if call.token is None or not call.token.allows("read", host.name):
-        raise Problem(403, "this token does not allow this. It needs the scope read, for this stream.")
+        raise RequestError(403, "this token does not allow this. It needs the scope read, for this stream.")
     if host.ranker is not None:
-        raise Problem(404, "this stream chooses actions, and predicts nothing else.")
+        raise RequestError(404, "this stream chooses actions, and predicts nothing else.")
     values = {name: _one(form, name) for name in form}
 
     def page() -> str:
@@ -536,7 +536,9 @@ class _Static:
         scope["taciturn.route"] = "/static/{file}"
         name = scope["path_params"]["file"]
         if name not in self._files:
-            return await respond(send, error_answer(self.service, Problem(404, "there is nothing at this address.")))
+            return await respond(
+                send, error_answer(self.service, RequestError(404, "there is nothing at this address."))
+            )
         content, kind = self._files[name]
         etag = self._etags[name].encode()
         headers = ((b"cache-control", b"public, max-age=3600"), (b"etag", etag))
