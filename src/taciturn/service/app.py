@@ -51,8 +51,8 @@ from taciturn.service.service import (
     without_address,
 )
 from taciturn.service.tokens import Token, csrf_matches, session_of
-from taciturn.service.writer import Busy, KeyReused, RequestTooLarge, StreamClosed
-from taciturn.store.events import EventConflict, EventEnded, StreamEnded, TooManyEvents, UnknownEvent
+from taciturn.service.writer import Busy, KeyReused, RequestTooLarge
+from taciturn.store.events import EventConflict, EventEnded, StreamClosed, TooManyEvents, UnknownEvent
 
 LOG = logging.getLogger("taciturn")
 
@@ -477,7 +477,6 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (UnknownEvent, 404),
     (EventConflict, 409),
     (EventEnded, 410),
-    (StreamEnded, 409),
     (RowsAreEvents, 409),
     (NoEvents, 409),
     (BudgetExhausted, 409),

@@ -46,6 +46,7 @@ from taciturn.runs.diagnostics import Diagnostics
 from taciturn.runs.journal import lines_of
 from taciturn.service.rows import RowBatch, encoded, read_rows
 from taciturn.store import Chunk, Lease, Request, Saved
+from taciturn.store.events import StreamClosed
 
 if TYPE_CHECKING:
     from taciturn.service.service import Service
@@ -93,10 +94,6 @@ class Busy(TaciturnError):
 
 class KeyReused(StateConflict):
     """A key that came with another request before."""
-
-
-class StreamClosed(StateConflict):
-    """A stream that has ended, or does not learn here."""
 
 
 class RequestTooLarge(InvalidInput):

@@ -72,8 +72,8 @@ class TooManyEvents(StateConflict):
     """More events wait than are allowed at a time."""
 
 
-class StreamEnded(StateConflict):
-    """A stream that is closed takes no events."""
+class StreamClosed(StateConflict):
+    """A stream that has ended, or does not learn here."""
 
 
 class Opening(NamedTuple):
@@ -185,7 +185,7 @@ class EventLog:
             learnt, ended = self._stream(now)
             time = self._time(now)
             if ended:
-                error = StreamEnded(f"{self.name} is closed, and learns no more.")
+                error = StreamClosed(f"{self.name} is closed, and learns no more.")
                 return [error] * len(openings), [error] * len(closings)
             ids = {each.id for each in openings if not each.new} | {each.id for each in closings}
             known = self._known(now, list(ids))
