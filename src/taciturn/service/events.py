@@ -53,7 +53,10 @@ LOG = logging.getLogger("taciturn")
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,127}")
 _LABEL, _ROW = 64, 256  # bytes, of which stored labels and rows have multiples
-_TICKS = 2.5  # for which others wait for the process that learnt last
+_LEASE_TICKS = 2.5  # for which others wait for the process that learnt last
+_GROUP = 4096  # events of a transaction
+_BLOCK = 1024  # events that are learnt at a time,
+_BYTES = 512  # or one for so many bytes of the state
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 _pack = msgspec.msgpack.Encoder().encode
@@ -322,7 +325,7 @@ class EventWriter(Writer):
             events = events[: len(events) // 2]
         if not events or events[0].number != at.state.t + 1:
             raise StateConflict(f"another process went on with {self.name}.")
-        lease = max(LEASE, round(_TICKS * self.service.clock.period))
+        lease = max(LEASE, round(_LEASE_TICKS * self.service.clock.period))
         self._learn(at, [self._batch(events)], visible_at, lease=lease)
         return len(events)
 
@@ -341,8 +344,3 @@ class EventWriter(Writer):
             return None
         label = self._events.missing if event.label is None else _decode(event.label)
         return {**row, self.service.host(self.name).contract.target.column: label}
-
-
-_GROUP = 4096  # events of a transaction
-_BLOCK = 1024  # events that are learnt at a time,
-_BYTES = 512  # or one for so many bytes of the state

@@ -359,7 +359,7 @@ class Service:
             Which pays for the successor; by default the one that pays for the stream.
         """
         host = self.host(name)
-        for _ in range(_TICKS):
+        for _ in range(_RENEWAL_TICKS):
             if host.view.k >= (await self.in_thread(self.store.load, name)).position[2]:
                 break
             await asyncio.sleep(self.clock.until_next() + 0.02)
@@ -648,5 +648,5 @@ def without_address(address: str, sentence: str) -> str:
 ENDINGS = ("finished", "closed")
 """Kinds of events that tell that a stream has made its last release."""
 
-_TICKS = 3  # for which a renewal waits until all releases are visible
+_RENEWAL_TICKS = 3  # for which a renewal waits until all releases are visible
 _FEW = 2**16  # features of all rows that are predicted there

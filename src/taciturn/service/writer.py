@@ -55,7 +55,7 @@ RETRIES = 20
 """How often a writer learns again what another process was faster with."""
 
 LEASE = 1000
-"""Milliseconds for which others wait for the process that wrote last, at most `PATIENCE` of them."""
+"""Milliseconds for which a lease lasts; others wait for it for at most `PATIENCE` seconds."""
 
 PATIENCE = 0.05
 """Seconds for which a process waits for another that has the lease."""
