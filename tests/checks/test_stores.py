@@ -159,7 +159,7 @@ class ErasesEventsEarly(Store):
 class AnyKey(Store):
     """Does not compare keys in a commit."""
 
-    _key_id = ""
+    key_id = ""
 
 
 CLASSES = [

@@ -215,7 +215,7 @@ class EventLog:
         """The outcome of an event that was opened before."""
         if not hmac.compare_digest(found.body, opening.body):
             return EventConflict("an event of this id was opened with another row. Use a new id for each event.")
-        content = self._read(found.blob, found.number, "event") if found.plain is None else found.plain
+        content = self.decrypted(found.blob, found.number, "event") if found.plain is None else found.plain
         return _ended() if content is None else Opened(found.number, found.due, content)
 
     def _insert(self, now: Transaction, fresh: Sequence[tuple[int, Opening]], due: int) -> None:
@@ -229,7 +229,7 @@ class EventLog:
                     for number, each in part
                     for value in (
                         *(lineage, number, each.id, each.body, due),
-                        store._encrypted(each.content, lineage, number, "event"),
+                        store.encrypted(each.content, lineage, number, "event"),
                     )
                 ),
             )
@@ -264,7 +264,7 @@ class EventLog:
                     for number, each in part
                     for value in (
                         *(number, each.closed),
-                        self._store._encrypted(each.label, self.lineage, number, "label"),
+                        self._store.encrypted(each.label, self.lineage, number, "label"),
                     )
                 ),
                 self.lineage,
@@ -316,7 +316,9 @@ class EventLog:
                 last,
             )
         return [
-            Event(int(number), self._read(content, int(number), "event"), self._read(label, int(number), "label"))
+            Event(
+                int(number), self.decrypted(content, int(number), "event"), self.decrypted(label, int(number), "label")
+            )
             for number, content, label in rows
         ]
 
@@ -344,7 +346,7 @@ class EventLog:
     def _stream(self, now: Transaction) -> tuple[int, bool]:
         """The round of the stream, and whether it is closed; an error if it is encrypted by another key."""
         [(t, ended, key)] = now.rows("SELECT t, closed, key FROM streams WHERE lineage = ?", self.lineage)
-        if key != self._store._key_id:
+        if key != self._store.key_id:
             raise StateConflict(f"{self.name} is encrypted by another key. Open the store again with that key.")
         return int(t), bool(ended)
 
@@ -374,10 +376,11 @@ class EventLog:
                 )
         return known
 
-    def _read(self, blob: bytes | None, number: int, kind: str) -> bytes | None:
+    def decrypted(self, blob: bytes | None, number: int, kind: str) -> bytes | None:
+        """The content or the label of an event, from what is stored of it; None if nothing is."""
         if blob is None:
             return None
-        return self._store._own(bytes(blob), self.lineage, number, kind, f"an event of {self.name}")
+        return self._store.decrypted(bytes(blob), self.lineage, number, kind, f"an event of {self.name}")
 
 
 def begin_log(now: Transaction, lineage: str, t: int) -> None:
@@ -438,8 +441,8 @@ def take_over_events(now: Transaction, store: Store, old: Saved, new: Saved) -> 
     ):
         blobs = []
         for kind, blob in (("event", content), ("label", label)):
-            plain = was._read(blob, int(number), kind)
-            blobs.append(None if plain is None else store._encrypted(plain, new.lineage, int(number), kind))
+            plain = was.decrypted(blob, int(number), kind)
+            blobs.append(None if plain is None else store.encrypted(plain, new.lineage, int(number), kind))
         now.execute(
             "INSERT INTO stream_events (lineage, number, id, body, due, content, closed, label) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",

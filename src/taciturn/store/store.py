@@ -627,12 +627,12 @@ class Store:
             json.dumps(written(new.spent)),
             new.chain,
             new.previous,
-            self._encrypted(new.state, new.lineage, generation, "state"),
-            self._encrypted(new.input, new.lineage, generation, "input"),
+            self.encrypted(new.state, new.lineage, generation, "state"),
+            self.encrypted(new.input, new.lineage, generation, "input"),
             saved.lineage,
             saved.position[0],
             saved.position[3],
-            self._key_id,
+            self.key_id,
         )
         if changed != 1:
             raise StateConflict(
@@ -658,8 +658,8 @@ class Store:
             "INSERT INTO layers (lineage, name, key, content) VALUES (?, ?, ?, ?)",
             lineage,
             name,
-            self._key_id,
-            self._encrypted(content, lineage, 0, f"layer {name}"),
+            self.key_id,
+            self.encrypted(content, lineage, 0, f"layer {name}"),
         )
 
     def layers(self, saved: Saved) -> dict[str, bytes]:
@@ -668,7 +668,7 @@ class Store:
             rows = now.rows("SELECT name, content FROM layers WHERE lineage = ?", saved.lineage)
         if self._key is not None:
             _must_be_encrypted(f"the users' records of {saved.name}", *(blob for _, blob in rows))
-        read = {name: self._decrypted(bytes(blob), saved.lineage, 0, f"layer {name}") for name, blob in rows}
+        read = {name: self._plain(bytes(blob), saved.lineage, 0, f"layer {name}") for name, blob in rows}
         if read.keys() != saved.layers:
             raise StateConflict(
                 f"{saved.name} went on while its users' records were read, or some of them are missing. Load it again; "
@@ -830,7 +830,7 @@ class Store:
                 number = int(generation)
                 blobs = []
                 for kind, blob in (("state", state), ("input", position)):
-                    plain = self._decrypted(bytes(blob), lineage, number, kind)
+                    plain = self._plain(bytes(blob), lineage, number, kind)
                     blobs.append(plain if new is None else new.encrypt(plain, lineage, number, kind))
                 name = "" if new is None else new.id.hex()
                 now.execute("UPDATE streams SET key = ?, state = ?, input = ? WHERE lineage = ?", name, *blobs, lineage)
@@ -838,7 +838,7 @@ class Store:
                 if lineage in sealed:
                     _must_be_encrypted(f"the users' records of {lineage}", blob)
                 kind = f"layer {layer}"
-                plain = self._decrypted(bytes(blob), lineage, 0, kind)
+                plain = self._plain(bytes(blob), lineage, 0, kind)
                 blob = plain if new is None else new.encrypt(plain, lineage, 0, kind)
                 name = "" if new is None else new.id.hex()
                 now.execute(
@@ -850,7 +850,7 @@ class Store:
                 for lineage, place, blob in now.rows(found):
                     if lineage in sealed:
                         _must_be_encrypted(f"an event of {lineage}", blob)
-                    plain = self._decrypted(bytes(blob), lineage, int(place), kind)
+                    plain = self._plain(bytes(blob), lineage, int(place), kind)
                     blob = plain if new is None else new.encrypt(plain, lineage, int(place), kind)
                     sql = f"UPDATE stream_events SET {column} = ? WHERE lineage = ? AND number = ?"
                     now.execute(sql, blob, lineage, int(place))
@@ -882,9 +882,9 @@ class Store:
             saved.population,
             saved.neighbours,
             int(saved.closed),
-            self._key_id,
-            self._encrypted(saved.state, saved.lineage, generation, "state"),
-            self._encrypted(saved.input, saved.lineage, generation, "input"),
+            self.key_id,
+            self.encrypted(saved.state, saved.lineage, generation, "state"),
+            self.encrypted(saved.input, saved.lineage, generation, "input"),
         )
         if inserted != 1:
             raise StateConflict(
@@ -903,7 +903,7 @@ class Store:
         if key != "":
             _must_be_encrypted(f"the state of {name}", *blobs)
         state, position = (
-            self._decrypted(bytes(blob), lineage, int(generation), kind)
+            self._plain(bytes(blob), lineage, int(generation), kind)
             for kind, blob in zip(("state", "input"), blobs, strict=True)
         )
         return Saved(
@@ -924,13 +924,15 @@ class Store:
         )
 
     @property
-    def _key_id(self) -> str:
+    def key_id(self) -> str:
+        """The id of the key, in hexadecimal digits; empty without one."""
         return "" if self._key is None else self._key.id.hex()
 
-    def _encrypted(self, blob: bytes, lineage: str, generation: int, kind: str) -> bytes:
+    def encrypted(self, blob: bytes, lineage: str, generation: int, kind: str) -> bytes:
+        """Something of a stream as it is stored: under the key, bound to what it is, or as it is without a key."""
         return blob if self._key is None else self._key.encrypt(blob, lineage, generation, kind)
 
-    def _decrypted(self, blob: bytes, lineage: str, generation: int, kind: str) -> bytes:
+    def _plain(self, blob: bytes, lineage: str, generation: int, kind: str) -> bytes:
         if not is_encrypted(blob):
             return blob
         if self._key is None:
@@ -940,11 +942,11 @@ class Store:
             )
         return self._key.decrypt(blob, lineage, generation, kind)
 
-    def _own(self, blob: bytes, lineage: str, number: int, kind: str, what: str) -> bytes:
-        """What this store has encrypted, if it has a key; an error if it is in clear then."""
+    def decrypted(self, blob: bytes, lineage: str, number: int, kind: str, what: str) -> bytes:
+        """What `encrypted` has stored; an error if it is in clear, and this store has a key."""
         if self._key is not None:
             _must_be_encrypted(what, blob)
-        return self._decrypted(blob, lineage, number, kind)
+        return self._plain(blob, lineage, number, kind)
 
     def _tell_witness(self, saved: Saved) -> None:
         """Record where a stream is, in the witness."""
