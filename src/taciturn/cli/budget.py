@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from taciturn.cli.output import warn
+from taciturn.cli.output import plain_table, print_json, print_table, warn
 
 if TYPE_CHECKING:  # imported inside commands, so that the others start fast
     from rich.table import Table
@@ -64,7 +64,7 @@ def create(
         witness=witness,
     )
     if as_json:
-        _print_json(_as_data(ledger, address))
+        print_json(_as_data(ledger, address))
         return
     budget = f"epsilon = {epsilon:g}, delta = {delta:g} for one {unit}{', and renews' if renews else ''}"
     typer.echo(f"Created a ledger of {ledger.population} in {ledger.address}: {budget}")
@@ -99,7 +99,7 @@ def show(
             file.write(_page(data).encode())
         data["written"] = str(html)
     if as_json:
-        _print_json(data)
+        print_json(data)
         return
     if html is not None:
         typer.echo(f"Wrote {html}.")
@@ -125,12 +125,12 @@ def history(
         for event in events:
             typer.echo(json.dumps({**event._asdict(), "content": _content(event)}))
         return
-    table = _table("", ("", "when (UTC)", "who", "what", "stream"), "details")
+    table = plain_table("", ("", "when (UTC)", "who", "what", "stream"), "details")
     for event in events:
         stream = short(event.lineage)
         about = _about(event, ledger.privacy, ledger.unit)
         table.add_row(str(event.number), _time(event.at), event.who, event.kind, stream, about)
-    _print(table)
+    print_table(table)
 
 
 @app.command()
@@ -159,7 +159,7 @@ def verify(
     if as_json:
         answer = {"ok": not faults, "events": len(ledger.history), "recomputed": found.checked}
         place = {"witness": about.witness_at or None, "moved": about.moved, "warning": why}
-        _print_json({**answer, "not_recomputed": found.unchecked, "faults": faults, **place})
+        print_json({**answer, "not_recomputed": found.unchecked, "faults": faults, **place})
     else:
         for fault in faults:
             typer.echo(f"FAULT: {fault}")
@@ -208,7 +208,7 @@ def close(
     here = close_stream(ledger, found[0])
     elsewhere = was.live is None and not here and not was.closed and not ledger.renews
     if as_json:
-        _print_json({"closed": found[0], "was_closed": was.closed, "store_elsewhere": elsewhere})
+        print_json({"closed": found[0], "was_closed": was.closed, "store_elsewhere": elsewhere})
         return
     keeps = "It counts up to the period of its last row" if ledger.renews else "It keeps what it reserved"
     typer.echo(f"{short(found[0])} is closed. {keeps}.")
@@ -375,24 +375,24 @@ def _show(data: dict[str, Any]) -> None:
     typer.echo(SHARES)
     if data["renews"]:
         typer.echo(f"Reserved, spent and left are those of {data['period']}; what counts in it is marked.")
-        _print(_table_of_periods(data))
+        print_table(_table_of_periods(data))
     named = any(row["name"] for row in data["streams"])
     columns = ("stream", *(("name",) if named else ()), "recipe", "reserved", "spent", "", "opened (UTC)")
-    table = _table("", columns, "by")
+    table = plain_table("", columns, "by")
     for row in data["streams"]:
         costs = (rounded_up(row[which]["epsilon"], 4) for which in ("reserved", "spent"))
         name = (row["name"] or "",) if named else ()
         table.add_row(
             short(row["lineage"]), *name, row["recipe"], *costs, _state(row), _time(row["opened"]), row["by"] or ""
         )
-    _print(table)
+    print_table(table)
 
 
 SHOWN = 12  # periods that `show` lists
 
 
 def _table_of_periods(data: dict[str, Any]) -> Table:
-    table = _table("", (data["unit"].removeprefix("user and "),), "reserved")
+    table = plain_table("", (data["unit"].removeprefix("user and "),), "reserved")
     for name, cost in list(data["periods"].items())[-SHOWN:]:
         table.add_row(name, cost_text(cost))
     return table
@@ -499,28 +499,3 @@ def _content(event: Event) -> dict[str, Any]:
 
 def _time(at: str | None) -> str:
     return "" if at is None else at[:16].replace("T", " ")
-
-
-def _table(title: str, names: tuple[str, ...], last: str) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", box=box.SIMPLE, show_edge=False, padding=(0, 1, 0, 0))
-    for name in names:
-        right = name in ("reserved", "spent")
-        wraps = name in ("recipe", "name", "spent mu")
-        table.add_column(name, justify="right" if right else "left", no_wrap=not wraps)
-    table.add_column(last, overflow="fold")
-    return table
-
-
-def _print(table: Table) -> None:
-    from rich.console import Console
-
-    Console().print(table, highlight=False, markup=False)
-
-
-def _print_json(data: Any) -> None:
-    from taciturn._util.output import json_text
-
-    typer.echo(json_text(data))

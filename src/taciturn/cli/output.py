@@ -1,4 +1,4 @@
-"""What several commands share: the parser of an integer, warnings, and tables of the errata and of audits."""
+"""What several commands share: the parser of an integer, warnings, tables and JSON."""
 
 from __future__ import annotations
 
@@ -79,3 +79,31 @@ def audit_table(report: Mapping[str, Any]) -> Table:
         who = game["neighbours"], game["changed"] + adversary, f"{game['trials']:,}"
         table.add_row(*who, *result, between, style=style)
     return table
+
+
+def plain_table(title: str, names: tuple[str, ...], last: str) -> Table:
+    """An empty table with columns of these names, and a last one that may be long."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=box.SIMPLE, show_edge=False, padding=(0, 1, 0, 0))
+    for name in names:
+        right = name in ("reserved", "spent")
+        wraps = name in ("recipe", "name", "spent mu")
+        table.add_column(name, justify="right" if right else "left", no_wrap=not wraps)
+    table.add_column(last, overflow="fold")
+    return table
+
+
+def print_table(table: Table) -> None:
+    """Print a table on standard output."""
+    from rich.console import Console
+
+    Console().print(table, highlight=False, markup=False)
+
+
+def print_json(data: Any) -> None:
+    """Print data on standard output, as JSON."""
+    from taciturn._util.output import json_text
+
+    typer.echo(json_text(data))

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from taciturn.cli.budget import AsJson, WitnessOption, _print, _print_json, _table
-from taciturn.cli.output import warn
+from taciturn.cli.budget import AsJson, WitnessOption
+from taciturn.cli.output import plain_table, print_json, print_table, warn
 from taciturn.cli.store import KeyOption
 from taciturn.errors import InvalidInput
 
@@ -97,7 +97,7 @@ def serve(
         )
         where = f"{'https' if tls_cert else 'http'}://{_named(host)}:{listening.getsockname()[1]}"
         if as_json:
-            _print_json({"address": where, "store": service.store.address, "tick": seconds, "secure": secure})
+            print_json({"address": where, "store": service.store.address, "tick": seconds, "secure": secure})
         else:
             typer.echo(f"Serving {service.store.address} at {where}; stop with Ctrl-C.")
             if not service.tokens.list():
@@ -196,7 +196,7 @@ def create_token(
     tokens = _tokens(store, create=True)
     made, secret = tokens.create(scope, stream=stream, label=label, seconds=86_400.0 * days if days else None)
     if as_json:
-        _print_json({**_as_data(made), "token": secret})
+        print_json({**_as_data(made), "token": secret})
         return
     typer.echo(secret)
     typer.echo(f"This is shown once. Revoke it by: taciturn token revoke {made.id} --store {store}", err=True)
@@ -214,7 +214,7 @@ def revoke_token(
     """
     _tokens(store).revoke(id)
     if as_json:
-        _print_json({"revoked": id})
+        print_json({"revoked": id})
     else:
         typer.echo(f"Revoked {id}.")
 
@@ -227,13 +227,13 @@ def list_tokens(store: StoreOption = "taciturn.db", as_json: AsJson = False) -> 
     """
     rows = [_as_data(each) for each in _tokens(store).list()]
     if as_json:
-        _print_json({"tokens": rows})
+        print_json({"tokens": rows})
         return
-    table = _table("", ("id", "scopes", "stream", "expires", "state"), "label")
+    table = plain_table("", ("id", "scopes", "stream", "expires", "state"), "label")
     for row in rows:
         stream = "all" if row["stream"] is None else row["stream"]
         table.add_row(row["id"], " ".join(row["scopes"]), stream, row["expires"] or "never", row["state"], row["label"])
-    _print(table)
+    print_table(table)
 
 
 def _tokens(address: str, create: bool = False) -> Tokens:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from taciturn.cli.budget import Address, AsJson, WitnessOption, _print, _print_json, _table, short
-from taciturn.cli.output import warn
+from taciturn.cli.budget import Address, AsJson, WitnessOption, short
+from taciturn.cli.output import plain_table, print_json, print_table, warn
 
 if TYPE_CHECKING:  # imported inside commands, so that the others start fast
     from taciturn.store.restore import Adopted
@@ -67,7 +67,7 @@ def show(
         "warning": (why := warning(database, witness)),
     }
     if as_json:
-        _print_json(answer)
+        print_json(answer)
     else:
         _show(answer)
         warn(why)
@@ -78,7 +78,7 @@ def _show(answer: dict[str, Any]) -> None:
     typer.echo(f"{answer['address']}: {len(answer['streams'])} streams, {ledgers}")
     if not answer["streams"]:
         return
-    table = _table("", ("name", "stream", "recipe", "rows", "releases", "spent mu", ""), "ledger")
+    table = plain_table("", ("name", "stream", "recipe", "rows", "releases", "spent mu", ""), "ledger")
     for row in answer["streams"]:
         state = ", ".join(word for word, so in (("closed", row["closed"]), ("encrypted", row["encrypted"])) if so)
         spent = f"{row['spent_mu']:.4g} of {row['reserved_mu']:.4g}"
@@ -86,7 +86,7 @@ def _show(answer: dict[str, Any]) -> None:
         here = row["ledger"] == answer["address"]
         ledger = "none" if row["ledger"] is None else row["population"] + ("" if here else f" in {row['ledger']}")
         table.add_row(row["name"], short(row["lineage"]), row["recipe"], *counts, spent, state or "open", ledger)
-    _print(table)
+    print_table(table)
 
 
 @app.command()
@@ -104,7 +104,7 @@ def backup(
     database = Database(address)
     database.backup(to)
     if as_json:
-        _print_json({"address": database.address, "written": str(to)})
+        print_json({"address": database.address, "written": str(to)})
     else:
         typer.echo(f"Wrote {to}, a copy of {database.address}. To go on with it later: taciturn store adopt.")
 
@@ -138,7 +138,7 @@ def adopt(
     where = None if ledger is None else Ledger(ledger, population=population, witness=witness)
     done = restore.adopt(address, name, witness=witness, key=key, ledger=where)
     if as_json:
-        _print_json(_adopted_as_data(done))
+        print_json(_adopted_as_data(done))
     else:
         _show_adopted(done, address)
 
@@ -242,7 +242,7 @@ def confirm_moved(
         )
         witnesses.confirm_moved(database, why)
     if as_json:
-        _print_json({"address": database.address, "moved": moved})
+        print_json({"address": database.address, "moved": moved})
     elif moved:
         typer.echo(f"{database.address} is accepted here. Delete the copy where it was: it can still be used there.")
     else:
@@ -275,7 +275,7 @@ def forget_witness(
         _ask(question, yes, as_json)
         witnesses.forget(database, why, witness)
     if as_json:
-        _print_json({"address": database.address, "had_one": bool(about.witness), "witness": about.witness_at or None})
+        print_json({"address": database.address, "had_one": bool(about.witness), "witness": about.witness_at or None})
     elif about.witness:
         typer.echo(f"{database.address} has no witness any more; it was {about.witness_at}. Name a new one: --witness.")
     else:
@@ -295,7 +295,7 @@ def new_key(
 
     key = encryption.new_key(file)
     if as_json:
-        _print_json({"written": str(file), "id": key.id.hex()})
+        print_json({"written": str(file), "id": key.id.hex()})
     else:
         typer.echo(f"Wrote {file}, the key {key.id.hex()}. Keep a copy elsewhere, and not beside the database.")
 
@@ -318,6 +318,6 @@ def rotate_key(
     Database(address)  # a wrong address is an error, and not a new database
     count = Store(address, witness=witness, key=key).rotate_key(new)
     if as_json:
-        _print_json({"address": address, "streams": count})
+        print_json({"address": address, "streams": count})
     else:
         typer.echo(f"{count} streams are encrypted by {new}. Keep the old key for as long as there are old backups.")
