@@ -100,7 +100,7 @@ def hash_rows(ids: Any, key: bytes, partitions: int) -> HashedRows:
 
 
 @dataclass(frozen=True, repr=False)
-class Decision:
+class PartitionTask:
     """What is decided for one partition: its rows in each part of the stream, and the records of their users. Secret.
 
     Attributes
@@ -127,10 +127,10 @@ class Decision:
     compiled: bool = True
 
     def __repr__(self) -> str:
-        return "Decision(secret)"
+        return "PartitionTask(secret)"
 
 
-class Decided(NamedTuple):
+class PartitionResult(NamedTuple):
     """Which rows count, for each part, and the records of all users of the partition after them; secret."""
 
     counted: tuple[Mask, ...]
@@ -138,10 +138,10 @@ class Decided(NamedTuple):
     records: Integers
 
     def __repr__(self) -> str:
-        return "Decided(secret)"
+        return "PartitionResult(secret)"
 
 
-def decide(task: Decision) -> Decided:
+def decide(task: PartitionTask) -> PartitionResult:
     """Decide which rows of a partition count."""
     users = np.concatenate([part.users for part in task.rows])
     order = np.lexsort((users[:, 1], users[:, 0]))
@@ -161,10 +161,10 @@ def decide(task: Decision) -> Decided:
         task.unit, records, firsts, task.blocks[runs][by_user], task.periods[runs][by_user], task.compiled
     )
     ends = np.cumsum([len(part.positions) for part in task.rows])
-    return Decided(tuple(np.split(counted, ends[:-1])), np.ascontiguousarray(in_order[differs]), records)
+    return PartitionResult(tuple(np.split(counted, ends[:-1])), np.ascontiguousarray(in_order[differs]), records)
 
 
-Map = Callable[[Callable[[Decision], Decided], Iterable[Decision]], Iterable[Decided]]
+Map = Callable[[Callable[[PartitionTask], PartitionResult], Iterable[PartitionTask]], Iterable[PartitionResult]]
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ class HashedAdmission:
 
     def _tasks(
         self, parts: Sequence[HashedRows], firsts: Integers, blocks: Integers, periods: Integers
-    ) -> list[Decision]:
+    ) -> list[PartitionTask]:
         """A task for each partition that has rows."""
         changes = np.flatnonzero((blocks[1:] != blocks[:-1]) | (periods[1:] != periods[:-1])) + 1
         at = np.append(0, changes)[: len(blocks)]
@@ -210,7 +210,7 @@ class HashedAdmission:
             if here:
                 own = [rows[i] for i in here]
                 found = [lookup(self.records.layers, part.users, self.compiled) for part in own]
-                tasks.append(Decision(self.unit, own, found, firsts[here], *runs, self.compiled))
+                tasks.append(PartitionTask(self.unit, own, found, firsts[here], *runs, self.compiled))
         return tasks
 
 

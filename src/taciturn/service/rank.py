@@ -37,7 +37,7 @@ _Action = messages.RankedAction
 _decode = msgspec.json.Decoder().decode
 
 
-class Decided(NamedTuple):
+class RankedDecision(NamedTuple):
     """A decision: what is stored of it, and its answer. Both are secret from others than the visitor.
 
     The actions are in order, by their numbers in the contract or else by name, and after them come the probabilities,
@@ -99,7 +99,7 @@ class Ranker:
             return None
         return request  # type: ignore[no-any-return]
 
-    def rank(self, request: messages.Rank, finite: bool = True) -> Decided:
+    def rank(self, request: messages.Rank, finite: bool = True) -> RankedDecision:
         """Rank the actions of a request; `finite` says that no number of a context is NaN or infinite."""
         given = request.context_features
         context: Any = _merged(given) if isinstance(given, list) else given
@@ -133,7 +133,7 @@ class Ranker:
         known = len(shares)
         while known > 1 and shares[known - 1] is None:
             known -= 1
-        return Decided(row, view.k, ranking, shares[:known])
+        return RankedDecision(row, view.k, ranking, shares[:known])
 
     def named(self, ranking: Sequence[Any], shares: Sequence[float | None]) -> list[messages.RankedAction]:
         """The actions of a decision, as they are told."""
