@@ -222,7 +222,7 @@ def test_a_bad_row_stops_where_it_stops_one_process_or_has_no_influence(name, tm
     contract = CONTRACTS[name]
     path = write(tmp_path, bad=[3 * BLOCK + 77])
     (_, one), (_, two) = learn(tmp_path / "one", contract, path), learn(tmp_path / "two", contract, path, 2)
-    assert one.why == two.why == "refused"
+    assert one.why == two.why == "rejected"
     assert str(one.error) == str(two.error)
     same(tmp_path / "one", tmp_path / "two")
     counted = BadRowCount(0)

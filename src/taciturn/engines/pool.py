@@ -362,7 +362,7 @@ def learn_from(
                     break
             ending = Ending("interrupted" if interrupts.signal else "end", interrupts.exit_status)
         except (InvalidInput, BudgetExhausted) as error:
-            ending = Ending("refused", 2, error.with_traceback(None))  # its frames would keep the parts in memory
+            ending = Ending("rejected", 2, error.with_traceback(None))  # its frames would keep the parts in memory
         run.commit()
     return ending
 

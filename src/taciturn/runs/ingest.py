@@ -29,7 +29,7 @@ class Ending:
 
     Attributes
     ----------
-    why : {"running", "end", "interrupted", "refused"}
+    why : {"running", "end", "interrupted", "rejected"}
         Learning goes on; the input ended; a signal arrived; or the next row was rejected: it is bad, or past the
         horizon.
     status : int
@@ -40,7 +40,7 @@ class Ending:
         Whether the prefetching thread still waits for input.
     """
 
-    why: Literal["running", "end", "interrupted", "refused"]
+    why: Literal["running", "end", "interrupted", "rejected"]
     status: int = 0
     error: TaciturnError | None = None
     waiting: bool = False
@@ -83,7 +83,7 @@ def learn_from(
             _learn(run, source, Unseen(run, check), diagnostics, tell, interrupts, bad_rows)
             ending = Ending("interrupted" if interrupts.signal else "end", interrupts.exit_status)
         except (InvalidInput, BudgetExhausted) as error:
-            ending = Ending("refused", 2, error.with_traceback(None))  # its frames would keep the rows in memory
+            ending = Ending("rejected", 2, error.with_traceback(None))  # its frames would keep the rows in memory
         run.commit()
     return Ending(ending.why, ending.status, ending.error, source.waiting)
 

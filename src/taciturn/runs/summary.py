@@ -34,7 +34,7 @@ def outcome(run: Run, ending: Ending) -> str:
         return f"Running: {rows} learnt and committed so far."
     if ending.why == "interrupted":
         return f"Interrupted after {rows}; all of them are committed. Continue with --resume."
-    if ending.why == "refused":
+    if ending.why == "rejected":
         return f"Stopped after {rows}; all of them are committed."
     if left == 0:
         return f"Complete: all {rows} of the horizon were learnt."
@@ -86,7 +86,7 @@ def as_data(run: Run, contract: Contract, ending: Ending, report: bool = True) -
     return {
         "outcome": ending.why,
         "sentence": _STOPPED if ending.by_a_row else outcome(run, ending),
-        "refusal": _ROW if ending.by_a_row else None if ending.error is None else str(ending.error),
+        "rejection": _ROW if ending.by_a_row else None if ending.error is None else str(ending.error),
         "rows": rows,
         "releases": run.stream.k,
         "rounds_left": None if table.horizon is None else table.horizon - rows,
