@@ -399,8 +399,9 @@ def private_ips(
 
     **What must be public.** The target policy: fixed before the log was seen, or decided from private releases. One
     that was trained on exact rows of this log is not covered, and nothing here can notice it. The bound, too: a number
-    chosen by looking at the log is a release that nobody pays for. The propensities of a row belong to the row; if the
-    logging policy learnt from earlier visitors without privacy, what it showed to later ones is not protected by this.
+    chosen by looking at the log is a release that no budget pays for. The propensities of a row belong to the row; if
+    the logging policy learnt from earlier visitors without privacy, what it showed to later ones is not protected by
+    this.
 
     **Bias.** The estimate is of the expected *clipped* term. If rewards are not negative and the bounds are [0, c], it
     is a lower bound of the policy's value, `E[w·r] - E[(w·r - c)₊]`, exact if no term can exceed c: with rewards of

@@ -44,7 +44,7 @@ def clip_one(numbers: Any, X: Any, y: Any, V: Any) -> Any:
     """`clip` for one row: its label, and whether the row is rejected.
 
     The first six numbers are the five of `clip`, and 1 if bad rows are rejected. They are an array, with more numbers
-    of whoever calls, because every argument of a compiled function takes time in every call from Python.
+    of the caller, because every argument of a compiled function takes time in every call from Python.
     """
     labels, bad = clip(X, y, numbers[0], numbers[1], int(numbers[2]), numbers[3], numbers[4], V)
     return labels, bad >= 0 and numbers[5] != 0.0

@@ -15,7 +15,7 @@ user alone (`taciturn.core.participation`). A user is in one partition, which is
 rows are in the order of their rounds. Partitions are ranges of hashes, so that their records, one partition after the
 other, are sorted: they are the layer that `admit` adds. ∎
 
-The key, hashes, records and decisions are secret: whoever has the key can find out whose hash it is by trying ids.
+The key, hashes, records and decisions are secret: with the key, the owner of a hash can be found by trying ids.
 """
 
 from __future__ import annotations

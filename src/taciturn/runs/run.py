@@ -450,7 +450,7 @@ def begin(
         raise StateConflict(f"{folder.models} holds releases of another run. Pass another folder by --out.")
     private = plan.private
     if ledger is not None and private.seed is not None:
-        raise InvalidInput("a simulation protects nobody, and reserves nothing. Omit --ledger, or --seed.")
+        raise InvalidInput("a simulation protects no one, and reserves nothing. Omit --ledger, or --seed.")
     folder.clear()
     stream = Stream(plan)
     state, content = stream.to_bytes({"written": np.array(0)}, layers_apart=True)

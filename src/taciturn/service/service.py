@@ -414,7 +414,7 @@ class Service:
         if ledger is not None:
             account = self._ledger(ledger)
             if self.seed is not None:
-                raise InvalidInput("a simulation protects nobody, and reserves nothing. Leave out the ledger.")
+                raise InvalidInput("a simulation protects no one, and reserves nothing. Leave out the ledger.")
         plan = contract.plan(on_bad="zero", seed=self.seed)
         followed: dict[str, Any] = {}
         closing = None
@@ -511,7 +511,7 @@ class Service:
     async def learn(self, name: str, key: str, media: str, body: bytes, owner: str = "") -> messages.Learnt:
         """Learn the rows of a request, once; the rounds that they have taken, after the commit.
 
-        Keys belong to the `owner` of a token, so that nobody can test guesses of another's rows by its keys.
+        Keys belong to the `owner` of a token, so that guesses of another's rows cannot be tested by its keys.
         """
         first, last = await self.writer(name).learn(f"{owner}\0{key}", media, body)
         return messages.Learnt(name, first, last)

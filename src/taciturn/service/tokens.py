@@ -2,8 +2,8 @@
 
 A token is shown once, when it is made. The store has its SHA-256; a fast hash is enough for a secret of 256 random
 bits, which cannot be guessed. Tokens are looked up by that hash, in memory: what the time of a look-up tells of the
-hash of a guess helps nobody to the next guess. The table in memory is read again at every tick of the clock, so a token
-that is made or revoked by another process counts from the next tick on.
+hash of a guess does not help with the next guess. The table in memory is read again at every tick of the clock, so a
+token that is made or revoked by another process counts from the next tick on.
 
 A browser cannot send a token with a navigation or an `EventSource`. It logs in with one, and gets a cookie with a token
 of its own, a *session*: short-lived, with the same scopes, and void as soon as its parent is. Forms carry a second

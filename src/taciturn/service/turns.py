@@ -1,7 +1,7 @@
 """Turns: threads of a process that write to one database follow each other in the order in which they came.
 
 SQLite lets one transaction write at a time. Another one sleeps, and tries again after 1, 2, 5 and up to 100
-milliseconds, whoever else came meanwhile. So a thread that writes one block after the other would keep requests waiting
+milliseconds, even if others came later. So a thread that writes one block after the other would keep requests waiting
 for a second. Here each waits for those that came before it, and is woken at once. Other processes are not part of this,
 and wait as the database has it. What is promised of transactions does not depend on turns: a thread that has waited for
 as long as transactions do goes on without one.
@@ -23,7 +23,7 @@ class Turns:
     Parameters
     ----------
     needed : bool
-        Whether the database has one writer at a time; otherwise nobody waits.
+        Whether the database has one writer at a time; otherwise no thread waits.
 
     Examples
     --------

@@ -117,9 +117,9 @@ class Hashes:
     They are BLAKE2b under a secret key of the stream (RFC 7693), a random function to those without the key. That of a
     long body is BLAKE2b of its Poly1305 hash under another secret key, which takes a fraction of the time. Two bodies
     of L bytes have the same Poly1305 hash with probability `8·⌈L/16⌉ / 2^106` over its key (Bernstein, *The
-    Poly1305-AES message-authentication code*, 2005, theorem 3.3), below 2^-83 for 16 MB, and nothing that anybody sees
-    depends on that hash but whether two are equal. The hash of the request's key is in that of its body, so that equal
-    bodies have other hashes under other keys: a hash in a stolen database tells nothing of a body.
+    Poly1305-AES message-authentication code*, 2005, theorem 3.3), below 2^-83 for 16 MB, and nothing visible depends on
+    that hash but whether two are equal. The hash of the request's key is in that of its body, so that equal bodies have
+    other hashes under other keys: a hash in a stolen database tells nothing of a body.
 
     >>> hashes = Hashes(bytes(32))
     >>> hashes.body("text/plain", b"rows", b"key") == hashes.body("text/plain", b"other rows", b"key")
@@ -360,7 +360,7 @@ class Writer:
                     self.service.metrics.count("conflicts", self.name)
                     self._learning = None
                     position = at.saved.position[0], at.saved.position[3]
-                    if position in seen:  # nobody went on with it: the conflict is another
+                    if position in seen:  # no process went on with it: the conflict is another
                         raise
                     seen.add(position)
         except BaseException:

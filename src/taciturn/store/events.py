@@ -17,13 +17,13 @@ the round of its number; with the label that was accepted, if one was; and a lab
 unless it is sent again after the clock was set back, before its event was sealed.
 
 *Proof.* Rounds of a stream of events are events alone: `Store.commit` rejects a round beyond the last sealed event, so
-that nothing else takes one. Numbers are consecutive, as the row of `event_logs` is locked by whoever opens. Each round
-is committed once (claim of `taciturn.store.store`), from a content that was read after it was sealed. A sealed event
-never changes: `exchange` writes a label only to events behind the last sealed one, under the same lock that `seal`
-takes. So every process, also the one that goes on after another has stopped, reads the same content and label. A label
-is accepted only by that write, before the event was sealed. Whoever closes or adopts the stream, or changes its key,
-takes that lock too, after that of the stream: events that are opened meanwhile are erased, copied and encrypted with
-the others. ∎ (The events of a stream that is closed are not learnt any more.)
+that nothing else takes one. Numbers are consecutive, as a process that opens events locks the row of `event_logs`. Each
+round is committed once (claim of `taciturn.store.store`), from a content that was read after it was sealed. A sealed
+event never changes: `exchange` writes a label only to events behind the last sealed one, under the same lock that
+`seal` takes. So every process, also the one that goes on after another has stopped, reads the same content and label. A
+label is accepted only by that write, before the event was sealed. A process that closes or adopts the stream, or
+changes its key, takes that lock too, after that of the stream: events that are opened meanwhile are erased, copied and
+encrypted with the others. ∎ (The events of a stream that is closed are not learnt any more.)
 
 **Privacy.** What a stream learns is a sequence of rows: the n-th is that of the n-th event, with its label or without.
 When a label came, and whether one came, changes the content of its own row, and nothing of others. So two sets of
@@ -336,7 +336,7 @@ class EventLog:
     # Within a transaction.
 
     def _locked(self, now: Transaction) -> tuple[int, int, int]:
-        """How many events were opened and sealed, and when the last was opened; nobody changes it meanwhile."""
+        """How many events were opened and sealed, and when the last was opened; locked for others."""
         found = now.rows("SELECT opened, sealed, at FROM event_logs WHERE lineage = ? /*lock*/", self.lineage)
         if not found:
             raise StateConflict(f"{self.name} takes no events. State [events] in its contract when it is created.")
@@ -413,7 +413,7 @@ def learn_events(now: Transaction, saved: Saved, t: int, time: int) -> None:
 
 
 def lock_events(now: Transaction, lineage: str | None = None) -> None:
-    """Let nobody open or close events, of a stream or of any, until the transaction ends; call it after streams change.
+    """Lock the events of a stream, or of all, until the transaction ends; call it after streams change.
 
     Commits lock a stream and then its events, so that in this order none waits for another in a circle.
     """
