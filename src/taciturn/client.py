@@ -317,15 +317,15 @@ class Client:
         If there are several requests and a release comes between them, `release` is that of the last.
         """
         made: list[Any] = []
-        chances: list[list[float] | None] = []
+        all_probabilities: list[list[float] | None] = []
         release, classes = 0, None
         query = {"probabilities": "true"} if probabilities else {}
         for body, media in _requests(rows, integer("batch", batch)):
             answer = self._json("POST", f"{_path(name)}/predict", body, media, query=query)
             release, classes = answer["release"], answer.get("classes")
             made += answer["predictions"]
-            chances += answer.get("probabilities") or []
-        return Predictions(release, made, classes, chances if probabilities else None)
+            all_probabilities += answer.get("probabilities") or []
+        return Predictions(release, made, classes, all_probabilities if probabilities else None)
 
     # Events: labels and rewards that come later.
 

@@ -347,11 +347,11 @@ def test_compiled_rankings_are_those_of_the_definition(choice, arms):
         roots = rng.normal(size=(arms, d, d))
         model = LinearModel(rng.normal(size=(arms, d)), roots @ roots.swapaxes(1, 2) + np.eye(d), noise_sd=0.1, k=3)
         X = rng.normal(size=(1, d)) / d
-        order, shares = ranked(choice, model, X, generator(seed))
-        known_order, known_shares = ranked_by_definition(choice, model, X, generator(seed))
+        order, probabilities = ranked(choice, model, X, generator(seed))
+        known_order, known_probabilities = ranked_by_definition(choice, model, X, generator(seed))
         assert order == known_order
-        assert [share is None for share in shares] == [share is None for share in known_shares]
-        known = [(a, b) for a, b in zip(shares, known_shares, strict=True) if a is not None]
+        assert [each is None for each in probabilities] == [each is None for each in known_probabilities]
+        known = [(a, b) for a, b in zip(probabilities, known_probabilities, strict=True) if a is not None]
         assert all(abs(a - b) < 1e-5 for a, b in known)
 
 

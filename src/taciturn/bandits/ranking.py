@@ -53,8 +53,8 @@ def ranked(choice: Choice, model: LinearModel, X: Array, rng: Generator) -> Rank
     order = np.empty(n, dtype=np.int64)
     if isinstance(choice, Thompson):
         normals = rng.standard_normal(n)
-        share = rank_arms(X[0], model.theta, model.packed, choice.width, normals, _QUANTILES, _BELOW, order)
-        return Ranking(order.tolist(), [share, *[None] * (n - 1)])
+        probability = rank_arms(X[0], model.theta, model.packed, choice.width, normals, _QUANTILES, _BELOW, order)
+        return Ranking(order.tolist(), [probability, *[None] * (n - 1)])
     rank_arms(X[0], model.theta, model.packed, choice.width_of(model), np.ones(n), _QUANTILES[:0], _BELOW, order)
     return Ranking(order.tolist(), [1.0, *[0.0] * (n - 1)])
 
@@ -64,32 +64,32 @@ def ranked_by_definition(choice: Choice, model: LinearModel, X: Array, rng: Gene
     own = len(model.theta) > 1
     means = model.theta @ X[0] if own else X @ model.theta[0]
     n = len(means)
-    shares: list[float | None] = [None] * n
+    probabilities: list[float | None] = [None] * n
     if isinstance(choice, EpsilonGreedy):
         best = int(means.argmax())
         first = int(rng.integers(n)) if rng.random() < choice.explore else best
-        shares = [choice.explore / n] * n
-        shares[best] = choice.explore / n + (1.0 - choice.explore)
+        probabilities = [choice.explore / n] * n
+        probabilities[best] = choice.explore / n + (1.0 - choice.explore)
     elif own:
         z = model.transposed @ X[0]
         widths = np.sqrt((z * z).sum(axis=1))
         if isinstance(choice, Thompson):
             spread = choice.width * widths
             first = int((means + spread * rng.standard_normal(n)).argmax())
-            shares[first] = best_probability(means, spread, first)
+            probabilities[first] = best_probability(means, spread, first)
         else:
             first = int((means + choice.width_of(model) * widths).argmax())  # type: ignore[attr-defined]
     else:
         chosen = choice.choose(model, X[None], rng)
         first = int(chosen.actions[0])
-        shares[first] = float(chosen.propensities[0])
+        probabilities[first] = float(chosen.propensities[0])
     if isinstance(choice, UCB):
-        shares = [0.0] * n
-        shares[first] = 1.0
+        probabilities = [0.0] * n
+        probabilities[first] = 1.0
     order = (-means).argsort(kind="stable").tolist()
     order.remove(first)
     order.insert(0, first)
-    return Ranking(order, [shares[each] for each in order])
+    return Ranking(order, [probabilities[each] for each in order])
 
 
 def best_probability(means: Array, spread: Array, which: int) -> float:

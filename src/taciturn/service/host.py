@@ -62,7 +62,7 @@ class View:
         The model to use; before the first release the data-free one.
     closed : bool
         Whether the stream has ended.
-    arms : LinearModel, optional
+    linear_model : LinearModel, optional
         The models of its actions, if it chooses.
     """
 
@@ -75,7 +75,7 @@ class View:
     spent: Spent
     model: Model
     closed: bool
-    arms: LinearModel | None = None
+    linear_model: LinearModel | None = None
 
     @cached_property
     def body(self) -> bytes:
@@ -289,20 +289,20 @@ class Host:
         if probabilities:
             has_probabilities(model)
         made = []
-        chances: list[list[float] | None] = []
+        all_probabilities: list[list[float] | None] = []
         for X, _, _, bad in encoded([batch], self.contract, labelled=False):
             scores = model.scores(X)
             values = self._decoded(scores)
-            shares = model.probabilities(scores).tolist() if probabilities else []
+            part = model.probabilities(scores).tolist() if probabilities else []
             if bad.any():
                 wrong = bad.tolist()
                 values = [None if no else value for no, value in zip(wrong, values, strict=True)]
-                shares = [None if no else share for no, share in zip(wrong, shares, strict=True)] if shares else []
+                part = [None if no else each for no, each in zip(wrong, part, strict=True)] if part else []
             made += values
-            chances += shares
+            all_probabilities += part
         if not probabilities:
             return messages.Predictions(self.name, view.k, made)
-        return messages.Predictions(self.name, view.k, made, list(names), chances)
+        return messages.Predictions(self.name, view.k, made, list(names), all_probabilities)
 
     def _decoded(self, scores: Array) -> list[Any]:
         """Predictions as plain values."""

@@ -47,7 +47,7 @@ class RankedDecision(NamedTuple):
     row: dict[str, Any]
     release: int
     ranking: list[Any]
-    shares: list[float | None]
+    probabilities: list[float | None]
 
 
 class Ranker:
@@ -107,7 +107,7 @@ class Ranker:
         V = np.zeros((len(records), self._width))
         bad = [not self._encode(record, v, finite) for record, v in zip(records, V, strict=True)]
         view = self.host.view
-        model = view.arms
+        model = view.linear_model
         assert model is not None
         if self.bandit.actions is not None and len(names) < len(self._all):
             model = among(model, np.array([self._places[name] for name in names]))
@@ -115,7 +115,7 @@ class Ranker:
         own = V[:, : self.contract.dimension]
         kept = own.tobytes() if len(records) == 1 else own.copy()
         self._clip(V, bad)
-        order, shares = ranked(choice, model, V, self._rng)
+        order, probabilities = ranked(choice, model, V, self._rng)
         first = order[0]
         which = 0 if len(records) == 1 else first
         x = kept if isinstance(kept, bytes) else kept[first].tobytes()
@@ -130,16 +130,16 @@ class Ranker:
             row["u"] = text_of(_single(context.get(self.contract.user)))
         if request.defer_activation:
             row["d"] = True
-        known = len(shares)
-        while known > 1 and shares[known - 1] is None:
+        known = len(probabilities)
+        while known > 1 and probabilities[known - 1] is None:
             known -= 1
-        return RankedDecision(row, view.k, ranking, shares[:known])
+        return RankedDecision(row, view.k, ranking, probabilities[:known])
 
-    def named(self, ranking: Sequence[Any], shares: Sequence[float | None]) -> list[messages.RankedAction]:
+    def named(self, ranking: Sequence[Any], probabilities: Sequence[float | None]) -> list[messages.RankedAction]:
         """The actions of a decision, as they are told."""
-        names, known = self._names, len(shares)
+        names, known = self._names, len(probabilities)
         return [
-            _Action(names[each] if type(each) is int else each, shares[i] if i < known else None)
+            _Action(names[each] if type(each) is int else each, probabilities[i] if i < known else None)
             for i, each in enumerate(ranking)
         ]
 

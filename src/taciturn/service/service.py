@@ -527,14 +527,14 @@ class Service:
         request, finite = read_event(body)
         known = next(self._names) if request.event is None else event_id(request.event)
         made = host.predict(RowBatch([request.row], (), 1, finite), probabilities)
-        [shares] = made.probabilities if made.probabilities is not None else [None]
-        answer: Any = [made.release, made.predictions[0], made.classes, shares]
+        of_classes = None if made.probabilities is None else made.probabilities[0]
+        answer: Any = [made.release, made.predictions[0], made.classes, of_classes]
         content = packed(stored_row(request.row, host.contract), answer)
         opened = await writer.open(owner, known, body, content, request.event is None)
         if opened.content is not content:  # of the first request
             _, answer = unpacked(opened.content)
-        release, prediction, classes, shares = answer
-        return messages.Event(name, known, opened.number, opened.due, release, prediction, classes, shares)
+        release, prediction, classes, of_classes = answer
+        return messages.Event(name, known, opened.number, opened.due, release, prediction, classes, of_classes)
 
     async def rank(
         self, name: str, body: bytes, request: messages.Rank, owner: str = "", finite: bool = True
@@ -548,12 +548,12 @@ class Service:
             raise InvalidInput(f"{name} predicts, and chooses no actions. State [bandit] in the contract of a stream.")
         known = next(self._names) if request.event_id is None else event_id(request.event_id)
         decided = host.ranker.rank(request, finite)
-        content = packed(decided.row, [decided.release, decided.ranking, decided.shares])
+        content = packed(decided.row, [decided.release, decided.ranking, decided.probabilities])
         opened = await writer.open(owner, known, body, content, request.event_id is None)
-        release, ranking, shares = decided.release, decided.ranking, decided.shares
+        release, ranking, probabilities = decided.release, decided.ranking, decided.probabilities
         if opened.content is not content:  # of the first request
-            _, (release, ranking, shares) = unpacked(opened.content)
-        actions = host.ranker.named(ranking, shares)
+            _, (release, ranking, probabilities) = unpacked(opened.content)
+        actions = host.ranker.named(ranking, probabilities)
         return messages.Ranked(name, known, actions[0].id, actions, opened.number, opened.due, release)
 
     async def close_event(self, name: str, event: str, label: messages.Value, owner: str = "") -> messages.Closed:

@@ -111,7 +111,7 @@ def test_forms_predict_as_the_model_does() -> None:
     X, _ = made.contract.encoder.encode({name: _values(text) for name, text in (("age", "80"), ("device", "phone"))}, 1)
     assert answer is not None
     assert answer.text == str(made.contract.decode_predictions(made.model.scores(X))[0])
-    assert sum(chance for _, chance in answer.chances) == pytest.approx(1.0)
+    assert sum(probability for _, probability in answer.probabilities) == pytest.approx(1.0)
     assert predict(made.model, {"c0": "eighty"}) is None
     assert inputs_of(made.contract, {"c0": "eighty"})[0].error != ""
     assert predict(made.model, {}) is not None

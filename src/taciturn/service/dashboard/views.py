@@ -286,7 +286,7 @@ class Prediction:
 
     text: str
     of: str
-    chances: tuple[tuple[str, float], ...] = ()
+    probabilities: tuple[tuple[str, float], ...] = ()
     k: int = 0
 
 
@@ -887,12 +887,12 @@ def predict(model: Model, values: Mapping[str, str]) -> Prediction | None:
         return None
     scores = model.scores(X)
     answer = contract.decode_predictions(scores).tolist()[0]
-    chances: tuple[tuple[str, float], ...] = ()
+    of_classes: tuple[tuple[str, float], ...] = ()
     if contract.target.names and contract.loss != "hinge":
         found = probabilities(model.problem, scores)[0].tolist()
-        chances = tuple(zip(map(str, contract.target.names), found, strict=True))
+        of_classes = tuple(zip(map(str, contract.target.names), found, strict=True))
     text = f"{answer:.6g}" if isinstance(answer, float) else str(answer)
-    return Prediction(text, contract.target.column, chances, model.releases)
+    return Prediction(text, contract.target.column, of_classes, model.releases)
 
 
 # ---- small things ----------------------------------------------------------------------------------------------------
