@@ -13,7 +13,8 @@ from taciturn.contract.model_file import Model
 from taciturn.errors import InvalidInput
 from taciturn.estimators.stream import Spent
 from taciturn.service.predictor import RowPredictor
-from taciturn.service.rows import ARROW, JSON, JSON_LINES, MOST_BYTES, MOST_COLUMNS, PlainRows, encoded, read_rows
+from taciturn.service.rows import ARROW, JSON, JSON_LINES, PlainRows, encoded, read_rows
+from taciturn.service.typed_rows import MOST_BYTES, MOST_COLUMNS
 
 COLUMNS = {
     "age": {"range": [0, 100]},

@@ -15,12 +15,11 @@ import msgspec
 import numpy as np
 
 from taciturn._util.arrays import Array
-from taciturn.columns.kinds import Range
 from taciturn.compiled.scaling import scale_row
 from taciturn.contract.contract import Contract
 from taciturn.contract.model_file import Model
 from taciturn.problem.clipping import clip_rows
-from taciturn.service.rows import MOST_BYTES, MOST_COLUMNS
+from taciturn.service.typed_rows import numbers_and_others, read_typed, row_type, rows_type
 
 MOST = 8
 """Rows of a request up to which this is faster than the definition."""
@@ -50,18 +49,17 @@ class RowPredictor:
 
     def __init__(self, contract: Contract) -> None:
         encoder = contract.encoder
-        columns = list(zip(encoder.read, encoder.places, strict=True))
-        numbers = [(c, p) for c, p in columns if isinstance(c, Range) and c.scale.name == "linear"]
-        others = [(c, p) for c, p in columns if not any(c is each for each, _ in numbers)]
+        numbers, others = numbers_and_others(encoder)
         self._numbers = tuple(c.name for c, _ in numbers)
         self._others = [(c.name, c.pairs, p.start) for c, p in others]
         self._take = itemgetter(*self._numbers) if numbers else None
         self._ranges = np.array([[c.low, c.high, c.high - c.low] for c, _ in numbers]).reshape(-1, 3).T.copy()
         self._places = np.array([p.start for _, p in numbers], dtype=np.int64)
         self._dimension = contract.dimension
-        self._columns = names = [c.name for c, _ in columns]
-        self.row = self._row(names)
+        self._columns = names = [c.name for c in encoder.read]
+        self.row = row_type(names, self._numbers)
         self._fields: Callable[[Any], Any] | None = None
+        self._decode: Callable[[bytes], Any] | None = None
         if self.row is not None:
             order = [names.index(name) for name in self._numbers]
             if 1 < len(order) < len(names):
@@ -69,30 +67,13 @@ class RowPredictor:
             elif len(order) == 1:
                 self._fields = itemgetter(slice(order[0], order[0] + 1))
             self._at = [names.index(name) for name, _, _ in self._others]
-            fields: list[Any] = [("rows", list[self.row])]  # type: ignore[name-defined]
-            rows = msgspec.defstruct("Rows", fields, forbid_unknown_fields=True)
-            self._decode = msgspec.json.Decoder(rows).decode
+            self._decode = msgspec.json.Decoder(rows_type(self.row)).decode
         scale_row(np.zeros(len(numbers)), self._ranges, self._places, np.zeros(self._dimension))  # it is compiled now
-
-    def _row(self, names: Sequence[str]) -> Any:
-        """The type of a plain row: an object with a value for each column; None if there are too many for one."""
-        if len(set(names)) < len(names) or not 0 < len(names) <= MOST_COLUMNS:
-            return None
-        numbers = set(self._numbers)
-        fields = [
-            (f"c{i}", float if name in numbers else Any, msgspec.field(name=name)) for i, name in enumerate(names)
-        ]
-        return msgspec.defstruct("Row", fields, forbid_unknown_fields=True, gc=False)
 
     def read(self, body: bytes) -> list[Any] | None:
         """The rows of a body, for `scores`; None if they are not plain, or not few."""
-        if self.row is None or len(body) > MOST_BYTES:
-            return None
-        try:
-            decoded: Any = self._decode(body)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return None
-        return decoded.rows if 0 < len(decoded.rows) <= MOST else None
+        decoded = read_typed(self._decode, body)
+        return decoded.rows if decoded is not None and 0 < len(decoded.rows) <= MOST else None
 
     def as_record(self, row: Any) -> dict[str, Any]:
         """A row of the type `row` as the object that it was."""

@@ -24,7 +24,8 @@ from taciturn.contract.bandit import MOST
 from taciturn.errors import InvalidInput
 from taciturn.problem.clipping import clip_rows
 from taciturn.service import messages
-from taciturn.service.rows import MOST_BYTES, RowBatch, encoded
+from taciturn.service.rows import RowBatch, encoded
+from taciturn.service.typed_rows import read_typed
 from taciturn.store import Event
 
 if TYPE_CHECKING:
@@ -91,13 +92,8 @@ class Ranker:
 
     def read(self, body: bytes) -> messages.Rank | None:
         """A decision with a value for each column and among the actions of the contract; None if it is another."""
-        if self._decode is None or len(body) > MOST_BYTES:
-            return None
-        try:
-            request: Any = self._decode(body)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return None
-        return request  # type: ignore[no-any-return]
+        request: messages.Rank | None = read_typed(self._decode, body)
+        return request
 
     def rank(self, request: messages.Rank, finite: bool = True) -> RankedDecision:
         """Rank the actions of a request; `finite` says that no number of a context is NaN or infinite."""

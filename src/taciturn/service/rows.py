@@ -17,10 +17,9 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from msgspec import defstruct, field
 
 from taciturn._util.arrays import Array
-from taciturn.columns.kinds import Bad, Range
+from taciturn.columns.kinds import Bad
 from taciturn.columns.values import PlainValues, Values
 from taciturn.contract.contract import Contract
 from taciturn.errors import InvalidInput
@@ -31,6 +30,7 @@ from taciturn.readers.parsed import Parsed, columns_to_read
 from taciturn.readers.rows import check_schema
 from taciturn.runs.resume import Users
 from taciturn.service.messages import Rows
+from taciturn.service.typed_rows import numbers_and_others, read_typed, row_type, rows_type
 
 JSON = "application/json"
 JSON_LINES = "application/x-ndjson"
@@ -39,12 +39,6 @@ MEDIA = (JSON, JSON_LINES, ARROW)
 """Media types of rows."""
 
 _ENTRIES = 2**20  # largest number of features that are encoded at once, over all rows
-
-MOST_COLUMNS = 256
-"""Columns up to which bodies are decoded by their types."""
-
-MOST_BYTES = 2**14
-"""Bytes of a body up to which it is decoded by types: names of columns in any order are compared one by one."""
 
 _NESTED = frozenset({list, dict})
 _values = msgspec.structs.astuple
@@ -102,21 +96,16 @@ class PlainRows:
     def __init__(self, contract: Contract) -> None:
         self.contract = contract
         self.names = tuple(columns_to_read(contract, labelled=True))
-        columns = list(zip(contract.encoder.read, contract.encoder.places, strict=True))
-        numbers = [(c, p) for c, p in columns if isinstance(c, Range) and c.scale.name == "linear"]
-        others = [(c, p) for c, p in columns if not any(c is each for each, _ in numbers)]
-        typed = {c.name for c, _ in numbers}
+        numbers, others = numbers_and_others(contract.encoder)
+        features = [c.name for c in contract.encoder.read]
         labels = {contract.target.column, contract.user}
         self._decode = None
-        if len({c.name for c, _ in columns}) < len(columns) or labels & {c.name for c, _ in columns}:
+        if len(set(features)) < len(features) or labels & set(features):
             return  # a column that is read twice
-        if not 0 < len(self.names) <= MOST_COLUMNS or contract.bandit is not None:
+        row = None if contract.bandit is not None else row_type(self.names, {c.name for c, _ in numbers})
+        if row is None:
             return
-        fields = [(f"c{i}", float if name in typed else Any, field(name=name)) for i, name in enumerate(self.names)]
-        row = defstruct("Row", fields, forbid_unknown_fields=True, gc=False)
-        self._decode = msgspec.json.Decoder(
-            defstruct("Rows", [("rows", list[row])], forbid_unknown_fields=True)  # type: ignore[valid-type]
-        ).decode
+        self._decode = msgspec.json.Decoder(rows_type(row)).decode
         self._places: Any = [p.start for _, p in numbers]
         if self._places == list(range(len(numbers))):
             self._places = slice(0, len(numbers))
@@ -131,13 +120,8 @@ class PlainRows:
 
     def read(self, body: bytes) -> list[Any] | None:
         """The rows of a body; None if they are not plain."""
-        if self._decode is None or len(body) > MOST_BYTES:
-            return None
-        try:
-            decoded: Any = self._decode(body)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return None
-        return decoded.rows or None
+        decoded = read_typed(self._decode, body)
+        return None if decoded is None else decoded.rows or None
 
     def records(self, rows: Sequence[Any]) -> list[dict[str, Any]]:
         """The rows as the objects that they were."""
