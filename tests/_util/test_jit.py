@@ -53,7 +53,7 @@ def test_a_change_to_what_a_loop_calls_is_seen(tmp_path):
     assert ask(tmp_path) == (6.0, 1)
 
 
-@pytest.mark.parametrize("loop", ["step", "iterates", "_root"])
+@pytest.mark.parametrize("loop", ["step", "iterates", "root_of_excess"])
 def test_the_package_s_loops_are_stamped(loop):
     """With the same stamp: that of the folder, and of the file that has the compiler's options."""
     stamp = getattr(steps, loop)._cache._cache_file._source_stamp

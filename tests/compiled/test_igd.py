@@ -173,7 +173,9 @@ def test_the_root_is_found_to_the_last_bits(loss, domain):
         bound, curvature = code.steepest, learner.stepped.loss.curvature
         for x, v, y in zip(*examples(p, rng, 20), strict=True):
             pull, y = 1.0 / (ridge * 3.0), float(y)
-            result = taciturn.compiled.igd._root(code.loss, code.domain, x, v[None, :], 0, y, pull, -bound, bound)
+            result = taciturn.compiled.igd.root_of_excess(
+                code.loss, code.domain, x, v[None, :], 0, y, pull, -bound, bound
+            )
 
             def excess(s, x=x, v=v, y=y, pull=pull, learner=learner):
                 u = float(v @ learner.problem.domain.project(x - pull * s * v))

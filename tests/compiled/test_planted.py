@@ -141,7 +141,7 @@ STEPS = {
     "another regulariser": ("shrink = 1.0 / (1.0 + eta * strength)", "shrink = 1.0", IGD),
     "a pull that does not fade": (", strength * t**-0.25", ", strength", FADING),
     "the other step": ("t / 2.0 if kind == PRINTED else t + delay", "t + delay", PRINTED),
-    "prox, then project": ("_root(loss, domain, x, V, i, y, pull, -steepest, steepest)", "-move / pull", IGD),
+    "prox, then project": ("root_of_excess(loss, domain, x, V, i, y, pull, -steepest, steepest)", "-move / pull", IGD),
     "a release that is not made up for": ("_release_if_due(domain, z, outputs, done, due)\n\n", "done\n\n", IGD),
     "a release that is lost at the border": ("            due = done < len(rounds)", "            due = False", IGD),
     "an iterate that leans before it is shown": (

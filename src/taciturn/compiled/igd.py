@@ -255,7 +255,7 @@ def _return_to_set(taken: Step, loss: Code, domain: Code, steepest: float, x: An
     if pull > 0.0:
         for j in range(len(x)):
             x[j] -= move * V[i, j]
-        s = _root(loss, domain, x, V, i, y, pull, -steepest, steepest)
+        s = root_of_excess(loss, domain, x, V, i, y, pull, -steepest, steepest)
         for j in range(len(x)):
             x[j] -= pull * s * V[i, j]
     project(domain[0], domain[1], domain[2], x)
@@ -287,7 +287,7 @@ def _excess(loss: Code, domain: Code, anchor: Any, V: Any, i: int, y: float, pul
 
 
 @compiled
-def _root(
+def root_of_excess(
     loss: Code, domain: Code, anchor: Any, V: Any, i: int, y: float, pull: float, low: float, high: float
 ) -> float:
     """Where the excess passes zero, to the last bits; an end where it does not.

@@ -8,7 +8,7 @@ nothing else to project. The scale never grows but when it is multiplied into z:
 block, and before it is too small a number.
 
 **The prox in a set** needs no more than v, its coordinates of the anchor `a` in a box, and in a ball the plane of a and
-v: there `a = (a·v/‖v‖, rest)`, `rest² = ‖a‖² - (a·v)²/‖v‖²`, and `v = (‖v‖, 0)`. So `igd._root` finds it in these.
+v: there `a = (a·v/‖v‖, rest)`, `rest² = ‖a‖² - (a·v)²/‖v‖²`, and `v = (‖v‖, 0)`. So `root_of_excess` finds it in these.
 
 **The length.** In a ball `‖z‖²` goes along: an entry that moves from p to q adds `(q - p)·(q + p)`. With k entries that
 add D in absolute values this errs by at most `(k + 3)·D + ‖z‖²` units of 2⁻⁵³. These bounds are added up in `error`
@@ -48,7 +48,7 @@ import numpy as np
 from taciturn._util.jit import compiled
 from taciturn.compiled._dot import dot, dots_at
 from taciturn.compiled.codes import BALL, BOX, FADING, GRADIENT, IMPLICIT, PRINTED, Code
-from taciturn.compiled.igd import _root
+from taciturn.compiled.igd import root_of_excess
 from taciturn.compiled.lattice import add_noise
 from taciturn.compiled.losses import prox, slope
 from taciturn.compiled.sets import project, project_row
@@ -197,11 +197,11 @@ def _prox_in_set(
         rest = max(length[0] * length[0] * length[1] - first * first, 0.0)
         if not (first + move * longest) ** 2 + rest <= domain[2] * domain[2]:
             work[0, 0], work[0, 1], work[1, 0], work[1, 1] = first, math.sqrt(rest), longest, 0.0
-            move = -pull * _root(loss, domain, work[0, :2], work, 1, y, pull, -steepest, steepest)
+            move = -pull * root_of_excess(loss, domain, work[0, :2], work, 1, y, pull, -steepest, steepest)
     elif domain[0] == BOX and not _in_box(domain, z, length[0], move, columns, v):
         for p in range(len(columns)):
             work[0, p], work[1, p] = length[0] * z[columns[p]], v[p]
-        move = -pull * _root(loss, domain, work[0, : len(columns)], work, 1, y, pull, -steepest, steepest)
+        move = -pull * root_of_excess(loss, domain, work[0, : len(columns)], work, 1, y, pull, -steepest, steepest)
     return _moved(domain, z, length, move, columns, v)
 
 
