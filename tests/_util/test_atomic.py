@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from taciturn._util.atomic import OWNER_ONLY, replaced
+from taciturn._util.atomic import OWNER_ONLY, Entry, replaced
 
 
 def write(path, data, **options):
@@ -34,6 +34,28 @@ def test_a_block_that_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path):
         raise KeyboardInterrupt
     assert (tmp_path / "page").read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["page"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
+def test_a_pipe_is_written_to_and_stays(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert not os.path.isfile(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    write(tmp_path / "pipe", b"through it")
+    assert os.read(reader, 100) == b"through it"
+    os.close(reader)
+    assert not os.path.isfile(tmp_path / "pipe")
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/null"), reason="this system has no such device")
+def test_devices_are_told_from_files(tmp_path):
+    """Asked, and not tried: a fault here would replace the device of whoever runs the tests."""
+    assert Entry.of("/dev/null").is_device
+    assert Entry.of("/dev/stdout").is_device == os.path.exists("/dev/stdout")
+    for path in (tmp_path, tmp_path / "none", tmp_path / "page"):
+        assert not Entry.of(path).is_device
+        (tmp_path / "page").write_bytes(b"old")
 
 
 def test_no_reader_sees_the_new_file_before_it_is_complete(tmp_path):

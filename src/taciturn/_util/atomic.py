@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -106,6 +107,15 @@ class Entry(os.PathLike[str]):
         return True
 
     @property
+    def is_device(self) -> bool:
+        """Whether it is a device or a pipe, such as /dev/null, or a name that a system keeps in /dev."""
+        try:
+            mode = os.stat(self._name, dir_fd=self.folder).st_mode
+        except OSError:
+            return False
+        return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or os.path.dirname(os.path.abspath(self.path)) == "/dev"
+
+    @property
     def size(self) -> int:
         """Size of the file in bytes; 0 if there is none."""
         try:
@@ -130,7 +140,7 @@ def replaced(path: str | os.PathLike[str], mode: int = 0o666) -> Iterator[Binary
     The data goes to a temporary file in the same folder, `.name.` and eight hexadecimal digits, which is synced and
     renamed; after an error it is removed. The rename survives a power cut only when the folder is synced too
     (`Entry.sync_folder`). The umask applies to `mode`, as in `open`. If `path` is an `Entry` whose folder is held open,
-    all of this happens in that folder.
+    all of this happens in that folder. A device or a pipe is never replaced, but written to.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -140,6 +150,10 @@ def replaced(path: str | os.PathLike[str], mode: int = 0o666) -> Iterator[Binary
     ('all of it', 1)
     """
     target = Entry.of(path)
+    if target.is_device:
+        with os.fdopen(target.open(os.O_WRONLY), "wb") as file:
+            yield cast(BinaryIO, file)
+        return
     temporary, handle = _new_beside(target, mode)
     try:
         with os.fdopen(handle, "wb") as file:
