@@ -36,7 +36,7 @@ from taciturn.bandits.choices import UCB, WIDTH, Choice, EpsilonGreedy, LinearMo
 from taciturn.core.loop import fast_clip
 from taciturn.core.private import Private
 from taciturn.core.schedule import Schedule, geometric, releases_in_window
-from taciturn.core.state import read_extra
+from taciturn.core.state import new_name, read_extra
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, finite, integer
 from taciturn.estimators.keywords import Keywords
 from taciturn.estimators.stream import Spent, Stream
@@ -54,19 +54,21 @@ JOINT = (
 _MOST_WAITING = 2**16  # rows that have had their time, and wait for the next release
 _PREFIX = "bandit."  # of arrays in a checkpoint
 _ANY = EpsilonGreedy(1.0)
-_RETURNED = "Give what choose() returned."
+_RETURNED = "Give what choose() of this bandit returned."
 
 
 class Decision(NamedTuple):
     """A decision: its round, the number of the chosen arm, from 0 on, and the probability of that choice.
 
     The round is 0 if nothing is to be learnt from it. Action and propensity are for the visitor whose contexts they
-    are, and secret from others.
+    are, and secret from others. `stream` is the random id of the bandit's stream, so that no other bandit learns from
+    this decision; it is no secret, and a bandit that was loaded from a checkpoint goes on with it.
     """
 
     round: int
     action: int
     propensity: float
+    stream: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,20 +77,22 @@ class Decisions(Sequence[Decision]):
 
     >>> decisions = Decisions(np.array([1, 2]), np.array([0, 3]), np.ones(2))
     >>> len(decisions), decisions[1]
-    (2, Decision(round=2, action=3, propensity=1.0))
+    (2, Decision(round=2, action=3, propensity=1.0, stream=''))
     """
 
     rounds: Integers
     actions: Integers
     propensities: Array
+    stream: str = ""
 
     def __len__(self) -> int:
         return len(self.rounds)
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return Decisions(self.rounds[index], self.actions[index], self.propensities[index])
-        return Decision(int(self.rounds[index]), int(self.actions[index]), float(self.propensities[index]))
+            return Decisions(self.rounds[index], self.actions[index], self.propensities[index], self.stream)
+        each = int(self.rounds[index]), int(self.actions[index]), float(self.propensities[index])
+        return Decision(*each, self.stream)
 
 
 @dataclass(frozen=True)
@@ -297,6 +301,7 @@ class PrivateBandit(Keywords):
         self._plan = Plan(method, private, "a contextual bandit")
         self._ledger = ledger
         self._waiting = Waiting(private.problem.dimension)
+        self._id = new_name()  # of the stream, in its decisions
         self._closed = 0  # the last round for which a reward comes too late
         self._lock = threading.RLock()
         self._opened: Stream | None = None
@@ -362,14 +367,13 @@ class PrivateBandit(Keywords):
             if learn:
                 played = X if self.per_arm else X[np.arange(len(X)), actions]
                 self._waiting.add(played, actions, ids)
-        return Decisions(rounds, actions, propensities)
+        return Decisions(rounds, actions, propensities, self._id)
 
     def learn(self, decision: Decision | int, reward: float) -> None:
         """Give the reward of a decision, or of the round of one; larger or smaller ones than stated are clipped."""
         if not isinstance(decision, Decision | int | np.integer):
             raise InvalidInput(f"expected a decision, or its round, got a {type(decision).__name__}. {_RETURNED}")
-        rounds = decision.round if isinstance(decision, Decision) else decision
-        self.learn_batch(np.array([rounds]), [reward])
+        self.learn_batch([decision] if isinstance(decision, Decision) else np.array([decision]), [reward])
 
     def learn_batch(self, decisions: Decisions | Sequence[Decision] | Any, rewards: Any) -> None:
         """Give the rewards of several decisions, or of their rounds, in any order.
@@ -377,7 +381,7 @@ class PrivateBandit(Keywords):
         A reward that comes too late or twice, or is not finite, is an error after the others of the call are stored:
         which rewards of other visitors are learnt must not depend on it, also if a program goes on after the error.
         """
-        rounds = np.asarray(_rounds_of(decisions))
+        rounds, streams = _rounds_of(decisions)
         values = _numbers(rewards, "rewards")
         if rounds.size and rounds.dtype.kind not in "iu":
             raise InvalidInput(f"expected decisions, or their rounds as integers, got {rounds.dtype}. {_RETURNED}")
@@ -387,7 +391,8 @@ class PrivateBandit(Keywords):
         with self._lock:
             if rounds.size and rounds.min() == 0:
                 raise InvalidInput("a reward came for a decision of learn=False, which has no round. Leave it out.")
-            if rounds.size and (rounds.min() < 0 or rounds.max() > self._waiting.last):
+            foreign = rounds.size > 0 and bool(streams) and streams != {self._id}
+            if foreign or (rounds.size and (rounds.min() < 0 or rounds.max() > self._waiting.last)):
                 raise InvalidInput(f"a reward came for a decision that was not made here. {_RETURNED}")
             finite, late = np.isfinite(values), rounds <= self._closed
             again = np.zeros(len(rounds), dtype=bool)
@@ -463,7 +468,7 @@ class PrivateBandit(Keywords):
         """Write a checkpoint: the stream, and decisions that wait. It holds secrets: protect the file like the data."""
         with self._lock:
             self._waiting.entered(self._stream.t)
-            extra = self._waiting.arrays | {"closed": np.array(self._closed)}
+            extra = self._waiting.arrays | {"closed": np.array(self._closed), "stream": np.array(self._id)}
             self._stream.dump(path, {f"{_PREFIX}{name}": array for name, array in extra.items()})
 
     def load(self, path: str | os.PathLike[str]) -> Self:
@@ -474,9 +479,12 @@ class PrivateBandit(Keywords):
             extra = {n.removeprefix(_PREFIX): a for n, a in read_extra(path).items() if n.startswith(_PREFIX)}
             waiting = Waiting.of(extra, self.private.problem.dimension)
             stream = Stream.load(self._plan, path, self._ledger)
-            if waiting.first != stream.t + 1 or extra["closed"].shape != ():
+            known = {name: extra.get(name, np.empty(0)) for name in ("closed", "stream")}
+            intact = known["closed"].shape == known["stream"].shape == () and known["stream"].dtype.kind == "U"
+            if waiting.first != stream.t + 1 or not intact:
                 raise StateConflict("the decisions of this file do not follow its state. Give an intact copy.")
-            self._waiting, self._closed, self._known = waiting, int(extra["closed"]), None
+            self._waiting, self._closed, self._known = waiting, int(known["closed"]), None
+            self._id = str(known["stream"])
             self._plan, self._opened = stream.plan, stream  # last: without it a call that was interrupted is repeated
         return self
 
@@ -591,12 +599,13 @@ def _numbers(values: Any, what: str) -> Array:
         raise InvalidInput(f"{what} must be numbers, of the same shape, and some are not. Encode them first.") from None
 
 
-def _rounds_of(decisions: Any) -> Any:
+def _rounds_of(decisions: Any) -> tuple[Integers, set[str]]:
+    """Rounds, and the ids of the streams that they are of; none, if only rounds were given."""
     if isinstance(decisions, Decisions):
-        return decisions.rounds
+        return decisions.rounds, {decisions.stream}
     if isinstance(decisions, Sequence) and all(isinstance(each, Decision) for each in decisions):
-        return np.array([each.round for each in decisions], dtype=np.int64)
-    return decisions
+        return np.array([each.round for each in decisions], dtype=np.int64), {each.stream for each in decisions}
+    return np.asarray(decisions), set()
 
 
 class PrivateLinUCB(PrivateBandit):
