@@ -139,8 +139,12 @@ def test_a_decision_has_one_reward():
         bandit.learn(decision._replace(round=2), 0.5)
     with pytest.raises(InvalidInput, match="finite"):
         bandit.learn(decision, np.nan)
-    with pytest.raises(InvalidInput, match="must be numbers"):
-        bandit.learn(decision, "yes")
+    for no_number in ("yes", "1", np.timedelta64(1, "s"), np.datetime64("2026-01-01")):
+        with pytest.raises(InvalidInput, match="must be numbers"):
+            bandit.learn(decision, no_number)
+    for not_finite in (10**400, None, np.ma.masked):
+        with pytest.raises(InvalidInput, match="finite"):
+            bandit.learn(decision, not_finite)
     with pytest.raises(InvalidInput, match="got a float"):
         bandit.learn(1.0, 0.5)
     with pytest.raises(InvalidInput, match="as integers"):
@@ -284,6 +288,12 @@ def test_bad_contexts_are_rejected_before_anything_changes(name):
     with pytest.raises(InvalidInput, match="must be numbers") as caught:
         bandit.choose(np.full(x.shape, "Oslo"))
     assert "Oslo" not in str(caught.value)
+    for other in (np.full(x.shape, " 1 "), np.full(x.shape, 1).astype("M8[D]"), np.full(x.shape, b"1")):
+        with pytest.raises(InvalidInput, match="must be numbers"):
+            bandit.choose(other)
+    for missing in (np.ma.masked_array(x, mask=x == x), np.full(x.shape, 10**400), np.full(x.shape, None)):
+        with pytest.raises(InvalidInput, match="not a number, or is infinite"):
+            bandit.choose(missing)
     assert bandit.decisions == 0
     assert len(bandit.choose_batch(np.zeros((0, *x.shape)))) == 0
 

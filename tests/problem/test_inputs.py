@@ -32,7 +32,7 @@ from taciturn import (
 )
 from taciturn.compiled.passes import clip_for
 from taciturn.core import loop
-from taciturn.problem.inputs import ColumnRows, SparseRows, as_numbers, compressed, source_of
+from taciturn.problem.inputs import ColumnRows, SparseRows, as_numbers, compressed, real_numbers, source_of
 
 pa = pytest.importorskip("pyarrow")
 
@@ -242,6 +242,55 @@ def test_masked_values_are_missing():
     """Masked values are missing."""
     masked = np.ma.MaskedArray([[1.0, 2.0], [3.0, 4.0]], mask=[[False, True], [False, False]])
     np.testing.assert_array_equal(as_numbers(masked), [[1.0, np.nan], [3.0, 4.0]])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [np.datetime64("2026-01-01"), np.datetime64("2026-01-02")],
+        np.array([1, 2], dtype="m8[s]"),
+        [1.0, np.timedelta64(1, "s")],
+        np.array([1.0, np.timedelta64(1, "s")], dtype=object),
+        [b"1", b"2"],
+        [" 1 ", "2"],
+        [None, "1"],
+        [1.0, decimal.Decimal(1)],
+        [1.0, 2.0j],
+        [[1.0], [1.0, 2.0]],
+        {"secret": 1.0},
+        np.ma.masked_array(["1", "2"], mask=[0, 1]),
+    ],
+)
+def test_what_is_no_real_number_is_rejected(values):
+    with pytest.raises(InvalidInput, match=r"^rewards must be numbers, .* and some are not\. Convert them\.$"):
+        real_numbers("rewards", values, "Convert them.")
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([True, 2, 0.5], [1.0, 2.0, 0.5]),
+        (np.array([True, 2, np.float32(0.5), None], dtype=object), [1.0, 2.0, 0.5, np.nan]),
+        (np.ma.masked_array([1, 2], mask=[0, 1]), [1.0, np.nan]),
+        (np.ma.masked_array([1.0, 2.0]), [1.0, 2.0]),
+        ([1.0, np.ma.masked], [1.0, np.nan]),
+        ([np.ma.masked_array([1.0, 2.0], mask=[0, 1]), [3.0, 4.0]], [[1.0, np.nan], [3.0, 4.0]]),
+        ([10**400, -(10**400), 0], [np.inf, -np.inf, 0.0]),
+    ],
+)
+def test_real_numbers(values, expected):
+    """Missing and masked entries are NaN."""
+    found = real_numbers("rewards", values, "Convert them.")
+    assert found.dtype == np.float64
+    assert np.array_equal(found, expected, equal_nan=True)
+
+
+def test_real_numbers_of_tables():
+    pandas = pytest.importorskip("pandas")
+    assert np.array_equal(real_numbers("x", pandas.Series([1, None], dtype="Int64"), ""), [1.0, np.nan], equal_nan=True)
+    assert np.array_equal(real_numbers("x", pandas.DataFrame({"a": [1], "b": [0.5]}), ""), [[1.0, 0.5]])
+    with pytest.raises(InvalidInput, match="must be numbers"):
+        real_numbers("x", pandas.DataFrame({"a": [1], "b": [pandas.Timestamp(0)]}), "")
 
 
 def test_a_source_that_gives_another_number_of_rows_is_rejected():

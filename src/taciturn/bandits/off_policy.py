@@ -39,6 +39,7 @@ from taciturn.accounting.ledger import LedgerLike
 from taciturn.algorithms.recipes import private_sum
 from taciturn.core.schedule import at
 from taciturn.errors import InvalidInput, expect, finite, integer, number, positive
+from taciturn.problem.inputs import real_numbers
 
 FEW = 100
 """Rows below which the normal approximation of an interval is called rough."""
@@ -82,8 +83,11 @@ class LoggedDecisions:
     def __post_init__(self) -> None:
         arms = integer("arms", self.arms)
         actions = np.array(self.actions)
-        if actions.ndim != 1 or actions.dtype.kind not in "iu" or len(actions) < 2:
-            raise InvalidInput("actions must be a list of integers, one for each of two or more decisions.")
+        if actions.ndim != 1 or actions.dtype.kind not in "iu" or len(actions) < 2 or np.ma.is_masked(self.actions):
+            raise InvalidInput(
+                "actions must be a list of integers, one for each of two or more decisions, and something else came. "
+                f"Map names of actions to 0 to {arms - 1}."
+            )
         if not (actions.min() >= 0 and actions.max() < arms):
             raise InvalidInput(f"actions must be 0 to {arms - 1}, as there are {arms} arms, and some are not.")
         rewards = _column("rewards", self.rewards, len(actions))
@@ -487,7 +491,7 @@ def _bounds(bound: Any) -> tuple[float, float]:
         if not low < high:
             raise InvalidInput(f"the lower bound must be below the upper one, got {low:g} and {high:g}.")
         return low, high
-    return 0.0, positive("bound", bound)
+    return 0.0, positive("bound", bound, "State the largest weighted reward, as in bound=5.0, or bound=(low, high).")
 
 
 def _quantile(level: Any) -> float:
@@ -511,7 +515,11 @@ class _Weights:
 def _weights(log: LoggedDecisions, target: ArrayLike, clip: float | None, every_action: bool = False) -> _Weights:
     expect("log", log, isinstance(log, LoggedDecisions), "LoggedDecisions(actions, rewards, propensities, arms)")
     exact = _logged_probabilities(log, target, every_action) / log.propensities
-    used = exact if clip is None else np.minimum(exact, positive("clip", clip))
+    used = (
+        exact
+        if clip is None
+        else np.minimum(exact, positive("clip", clip, "State the largest weight, or None for no limit."))
+    )
     mean, error = exact.mean(), exact.std(ddof=1) / math.sqrt(len(log))
     if abs(mean - 1.0) <= 5.0 * error + _ROUNDING:
         return _Weights(exact, used)
@@ -573,12 +581,17 @@ def _table(name: str, values: ArrayLike, rows: int, columns: int | None = None) 
     return _finite(name, values, (rows, columns))
 
 
+_REMEDIES = {
+    "rewards": "Give 0, or what you decide on, where none came.",
+    "propensities": "Log the probability at the time of the decision.",
+    "contexts": "Encode them, with a number where one is missing.",
+    "target": "Give a probability for each.",
+}
+
+
 def _numbers(name: str, values: ArrayLike) -> Array:
     """A copy as an array of floats."""
-    try:
-        return np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):  # whose text may repeat a value
-        raise InvalidInput(f"{name} must be numbers, and some are not.") from None
+    return np.array(real_numbers(name, values, _REMEDIES[name]))
 
 
 def _finite(name: str, values: ArrayLike, shape: tuple[int | None, ...]) -> Array:
@@ -590,7 +603,7 @@ def _finite(name: str, values: ArrayLike, shape: tuple[int | None, ...]) -> Arra
         came = " × ".join(f"{size:,}" for size in array.shape)
         raise InvalidInput(f"{name} must have {wanted} numbers, one row for each decision, got {came}.")
     if not np.isfinite(array).all():
-        raise InvalidInput(f"{name} must be finite numbers, and some are not.")
+        raise InvalidInput(f"{name} must be finite numbers, and some are not. {_REMEDIES[name]}")
     return array
 
 

@@ -43,6 +43,7 @@ from taciturn.estimators.stream import Spent, Stream
 from taciturn.learners.ftrl import FTRL
 from taciturn.learners.linear_bandit import LinearBandit
 from taciturn.plan import Plan
+from taciturn.problem.inputs import real_numbers
 from taciturn.problem.losses import Logistic
 from taciturn.problem.problem import Problem
 from taciturn.problem.sets import L2Ball
@@ -52,6 +53,7 @@ JOINT = (
     "is shown depends on that visitor's own context; hence joint DP."
 )
 _MOST_WAITING = 2**16  # rows that have had their time, and wait for the next release
+_ENCODE = "Encode them as numbers first."
 _PREFIX = "bandit."  # of arrays in a checkpoint
 _ANY = EpsilonGreedy(1.0)
 _RETURNED = "Give what choose() of this bandit returned."
@@ -328,7 +330,7 @@ class PrivateBandit(Keywords):
         Decision
             To be given back to `learn`, with the reward.
         """
-        X = _numbers(contexts, "contexts")
+        X = real_numbers("contexts", contexts, _ENCODE)
         own = isinstance(self.private.unit, User) and self.private.unit.without_id == "own"
         users = None if user is None and not own else [user]
         decision: Decision = self.choose_batch(X[None], users, now, learn=learn)[0]
@@ -343,7 +345,7 @@ class PrivateBandit(Keywords):
         """
         problem = self.private.problem
         shape = (problem.dimension,) if self.per_arm else (self.arms, problem.dimension)
-        X = _numbers(contexts, "contexts")
+        X = real_numbers("contexts", contexts, _ENCODE)
         if X.ndim != len(shape) + 1 or X.shape[1:] != shape:
             whose = "the visitor: every arm has its own model" if self.per_arm else "every arm: they share a model"
             raise InvalidInput(
@@ -382,7 +384,7 @@ class PrivateBandit(Keywords):
         which rewards of other visitors are learnt must not depend on it, also if a program goes on after the error.
         """
         rounds, streams = _rounds_of(decisions)
-        values = _numbers(rewards, "rewards")
+        values = real_numbers("rewards", rewards, "Convert them.")
         if rounds.size and rounds.dtype.kind not in "iu":
             raise InvalidInput(f"expected decisions, or their rounds as integers, got {rounds.dtype}. {_RETURNED}")
         if rounds.ndim != 1 or rounds.shape != values.shape:
@@ -589,14 +591,6 @@ def _must_learn_decisions(private: Private) -> None:
             "a decision without a reward is a bad row, which must take its round without influence. State "
             'on_bad="zero".'
         )
-
-
-def _numbers(values: Any, what: str) -> Array:
-    """An array of floats; the error does not quote what is none."""
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"{what} must be numbers, of the same shape, and some are not. Encode them first.") from None
 
 
 def _rounds_of(decisions: Any) -> tuple[Integers, set[str]]:

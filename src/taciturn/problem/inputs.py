@@ -172,6 +172,61 @@ def _as_number(entry: Any) -> float:
         return math.nan
 
 
+def real_numbers(name: str, values: Any, remedy: str) -> Array:
+    """An array of floats, of entries that are booleans, integers or floats; others are rejected and not shown.
+
+    None, pandas' NA and masked entries are NaN, and an integer beyond all floats is infinite. Dates, durations and
+    texts are no numbers, nor are those whose text is one: unlike `as_numbers`, which makes one bad row of them.
+
+    >>> real_numbers("rewards", [1, None, True], "Convert them.")
+    array([ 1., nan,  1.])
+    >>> real_numbers("rewards", [1, "2"], "Convert them.")
+    Traceback (most recent call last):
+    ...
+    taciturn.errors.InvalidInput: rewards must be numbers, of type bool, int or float, in rows of equal length, and some
+    are not. Convert them.
+    """
+    if type(values) is np.ndarray and values.dtype is FLOAT:  # most are
+        return values
+    try:
+        plain = np.asarray(_unmasked(values))
+        if plain.dtype.kind in "biuf":
+            return np.asarray(plain, dtype=np.float64)
+        if plain.dtype.kind == "O":
+            return np.array([_real(entry) for entry in plain.ravel()], dtype=np.float64).reshape(plain.shape)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise InvalidInput(
+        f"{name} must be numbers, of type bool, int or float, in rows of equal length, and some are not. {remedy}"
+    )
+
+
+def _unmasked(values: Any) -> Any:
+    """The same with None in the place of masked entries, which np.asarray would show."""
+    if isinstance(values, np.ma.MaskedArray):
+        if not np.ma.is_masked(values):
+            return values.data
+        entries = values.data.astype(object)
+        entries[np.ma.getmaskarray(values)] = None
+        return entries[()]  # None itself, if there is one entry without an axis
+    if isinstance(values, list | tuple) and any(isinstance(v, list | tuple | np.ma.MaskedArray) for v in values):
+        return [_unmasked(each) for each in values]
+    return values
+
+
+def _real(entry: Any) -> float:
+    if entry is None or type(entry).__name__ == "NAType":
+        return math.nan
+    if not isinstance(entry, bool | int | float | np.bool_ | np.integer | np.floating) or isinstance(
+        entry, np.timedelta64
+    ):
+        raise TypeError
+    try:
+        return float(entry)
+    except OverflowError:
+        return math.inf if entry > 0 else -math.inf
+
+
 @dataclass(frozen=True, eq=False)
 class CompressedRows:
     """Rows in compressed sparse row (CSR) format, possibly a slice of a matrix, with which it shares memory.
