@@ -272,6 +272,8 @@ def test_live_goes_on_where_it_was(pauses: list[float]) -> None:
         (lambda: scripted()[0].learn("clicks", []), "no row"),
         (lambda: scripted()[0].learn("clicks", {"age": 1}), "list of dicts"),
         (lambda: scripted()[0].learn("clicks", [{"x": object()}]), "dicts of numbers"),
+        (lambda: scripted()[0].learn("clicks", [{"age": 1}], key=5), "key must be a text"),
+        (lambda: scripted()[0].learn("clicks", [{"age": 1}], key="a\nb"), "key must be a text"),
         (lambda: scripted()[0].create("clicks", "nowhere.toml"), "cannot be read"),
         (lambda: scripted()[0].rank("clicks", {}, excluded="sports"), "lists of names"),
         (lambda: scripted()[0].reward("clicks", "visit-7", "yes"), "a finite number"),

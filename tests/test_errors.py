@@ -61,6 +61,12 @@ def test_others_are_rejected_by_name(value):
         positive("size", value, "State it.")
 
 
+def test_a_text_is_said_to_be_no_number():
+    """Also one of digits, whose quotes are overlooked."""
+    with pytest.raises(InvalidInput, match=r"^size must be positive and finite, got '1', a text and not a number\.$"):
+        positive("size", "1")
+
+
 def test_no_remedy_leaves_no_blank():
     """Without a remedy the message ends with its sentence."""
     with pytest.raises(InvalidInput, match=r"got 0\.$"):

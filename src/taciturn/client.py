@@ -302,6 +302,8 @@ class Client:
             Rows of a request; each request is learnt as a whole or not at all.
         """
         key = secrets.token_hex(16) if key is None else key
+        if not (isinstance(key, str) and key and key.isascii() and key.isprintable()):
+            raise InvalidInput("key must be a text of printable ASCII characters. Convert it, as by str(key).")
         first = last = None
         for i, (body, media) in enumerate(_requests(rows, integer("batch", batch))):
             headers = {"Idempotency-Key": key if i == 0 else f"{key}-{i}"}

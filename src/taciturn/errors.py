@@ -120,7 +120,8 @@ def number(
     """
     converted = float_or_nan(value)
     if math.isnan(converted) or not right(converted):
-        raise InvalidInput(f"{name} must {rule}, got {value!r}. {remedy}".rstrip())
+        came = f"{value!r}, a text and not a number" if isinstance(value, str) else repr(value)
+        raise InvalidInput(f"{name} must {rule}, got {came}. {remedy}".rstrip())
     return converted
 
 

@@ -280,6 +280,11 @@ class Thompson:
     samples: int = 100
 
     def __post_init__(self) -> None:
+        if isinstance(self.width, str):
+            raise InvalidInput(
+                f"width of Thompson sampling is a number, got {self.width!r}: the width of a theorem is one of UCB. "
+                f"State a number, such as {WIDTH}."
+            )
         object.__setattr__(self, "width", not_negative("width", self.width))
         object.__setattr__(self, "samples", integer("samples", self.samples, least=0))
 

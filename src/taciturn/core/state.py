@@ -103,8 +103,14 @@ class State:
 
         `read_extra` reads those: what must be committed together with the state.
         """
-        with replaced(path, OWNER_ONLY) as file:
-            self._write(file, extra)
+        _must_be_path(path)
+        try:
+            with replaced(path, OWNER_ONLY) as file:
+                self._write(file, extra)
+        except (FileNotFoundError, NotADirectoryError):
+            raise InvalidInput(f"the folder of {path} does not exist. Create it, or give another path.") from None
+        except IsADirectoryError:
+            raise InvalidInput(f"{path} is a folder, and a file is written. Give the path of a file.") from None
 
     def to_bytes(self, extra: Arrays | None = None, *, layers_apart: bool = False) -> bytes:
         """The content of the file that `dump` writes; `Private.load` reads it.
@@ -192,6 +198,11 @@ def _named(source: Source) -> object:
     return "this content" if isinstance(source, bytes) else source
 
 
+def _must_be_path(path: object) -> None:
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidInput(f"expected the path of a file, got a {type(path).__name__}. Give a text or a Path.")
+
+
 def _state_of(name: object, header: dict[str, Any], arrays: Arrays, layers: Layers | None) -> State:
     parts: dict[str, Any] = {part: {} for part in (*_PARTS, "users")}
     for key, array in arrays.items():
@@ -208,7 +219,7 @@ def _state_of(name: object, header: dict[str, Any], arrays: Arrays, layers: Laye
         parts["users"] = UserRecords.of_arrays(parts["users"], layers) if parts["users"] else None
         return State(**known, **parts, point=arrays["point"], spent=spent)
     except (KeyError, TypeError, InvalidInput):
-        raise StateConflict(f"{name} is not a complete state of taciturn. Give a file that State.dump wrote.") from None
+        raise StateConflict(f"{name} is not a complete state of taciturn. Give the file of a dumped stream.") from None
 
 
 def _extra_of(arrays: Arrays) -> Arrays:
@@ -219,13 +230,14 @@ def _opened(source: Source) -> tuple[dict[str, Any], Arrays]:
     if isinstance(source, bytes):
         return _read(_named(source), io.BytesIO(source))
     path = source
+    _must_be_path(path)
     try:
         with Entry.of(path).reader() as handle:
             return _read(path, handle)
     except FileNotFoundError:
-        raise InvalidInput(f"{path} does not exist. Give a file that State.dump wrote.") from None
+        raise InvalidInput(f"{path} does not exist. Give the file of a dumped stream.") from None
     except OSError:
-        raise StateConflict(f"{path} is not a state of taciturn. Give a file that State.dump wrote.") from None
+        raise StateConflict(f"{path} is not a state of taciturn. Give the file of a dumped stream.") from None
 
 
 def _read(name: object, file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
@@ -236,7 +248,7 @@ def _read(name: object, file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
         if type(header) is not dict:
             raise TypeError
     except (OSError, ValueError, KeyError, EOFError, TypeError, RuntimeError, zipfile.BadZipFile, zlib.error):
-        raise StateConflict(f"{name} is not a state of taciturn. Give a file that State.dump wrote.") from None
+        raise StateConflict(f"{name} is not a state of taciturn. Give the file of a dumped stream.") from None
     if header.pop("version", None) != VERSION:
         raise StateConflict(f"{name} was written by another version of taciturn. Load it with that one.")
     return header, arrays

@@ -377,7 +377,7 @@ class Stream:
         stream, extra = cls.__new__(cls), read_extra(path)
         if "model" not in extra:
             name = "this content" if isinstance(path, bytes) else path
-            raise StateConflict(f"{name} has no model besides its state. Give a file that the dump() of a model wrote.")
+            raise StateConflict(f"{name} has no model besides its state. Give the file of a dumped model.")
         state = plan.private.load(path, ledger, layers)
         plan = replace(plan, private=plan.private.resumed(state))
         stream._begin(plan, state, Published.resumed(plan, state.k, extra))
