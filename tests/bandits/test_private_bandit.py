@@ -6,6 +6,8 @@ import contextlib
 import copy
 import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -225,6 +227,73 @@ def test_it_resumes_with_decisions_that_wait(tmp_path, name, seed):
         resumed.load(tmp_path / "bandit")
 
 
+@pytest.mark.parametrize("changed", [{"wait": 6}, {"default_reward": 0.5}, {"default_reward": None}, {"epsilon": 2.0}])
+def test_a_checkpoint_belongs_to_what_decides_the_rows(tmp_path, changed):
+    """The rule by which arms are chosen may change."""
+
+    def made(kind: type[PrivateBandit] = PrivateThompson, **settings: object) -> PrivateBandit:
+        return kind(**{"arms": 3, "dimension": 2, "epsilon": 1.0, "wait": 5, "default_reward": 0.0} | settings)
+
+    bandit = made(horizon=200)
+    bandit.choose(contexts(1, per_arm=False)[0])
+    bandit.dump(tmp_path / "bandit")
+    with pytest.raises(StateConflict, match="the same") as caught:
+        made(horizon=200, **changed).load(tmp_path / "bandit")
+    assert "Private" not in str(caught.value)
+    assert made(horizon=200, width=0.9).load(tmp_path / "bandit").decisions == 1
+    assert made(PrivateLinUCB, horizon=200).load(tmp_path / "bandit").decisions == 1
+
+
+def test_the_rewards_of_a_logistic_bandit_decide_its_rows(tmp_path):
+    FRONTS["logistic"]().dump(tmp_path / "bandit")
+    with pytest.raises(StateConflict, match="range of rewards"):
+        FRONTS["logistic"](low=-1.0).load(tmp_path / "bandit")
+
+
+def test_an_old_checkpoint_is_rejected_in_the_words_of_bandits(tmp_path):
+    bandit = FRONTS["ucb"]()
+    bandit.dump(tmp_path / "bandit")
+    bandit.choose_batch(contexts(30, per_arm=False))
+    bandit.flush()
+    with pytest.raises(StateConflict, match="begin a new bandit") as caught:
+        FRONTS["ucb"]().load(tmp_path / "bandit")
+    assert "fork" not in str(caught.value)
+
+
+@pytest.mark.privacy
+def test_a_ledger_in_a_file_notices_an_old_checkpoint_in_another_process(tmp_path):
+    """The same rounds are not released twice, with other noise each time."""
+    script = (
+        "import sys, numpy as np\n"
+        "from taciturn import StateConflict\n"
+        "from taciturn.bandits import PrivateLinUCB\n"
+        "bandit = PrivateLinUCB(3, 2, 1.0, horizon=200, ledger=sys.argv[1])\n"
+        "try:\n    bandit.load(sys.argv[2])\n"
+        "except StateConflict:\n    sys.exit(3)\n"
+        "bandit.choose_batch(np.ones((30, 3, 2)))\n"
+        "bandit.flush()\n"
+    )
+    ledger = str(tmp_path / "budget.db")
+    Ledger.create(ledger, Privacy(1.0, 1e-6))
+    PrivateLinUCB(3, 2, 1.0, horizon=200, ledger=ledger).dump(tmp_path / "bandit")
+    run = [sys.executable, "-c", script, ledger, str(tmp_path / "bandit")]
+    assert [subprocess.run(run, check=False).returncode for _ in range(2)] == [0, 3]
+
+
+def test_paths_that_cannot_be_written_are_named(tmp_path):
+    bandit = FRONTS["ucb"]()
+    with pytest.raises(InvalidInput, match=r"the folder of .*none/x\.npz does not exist"):
+        bandit.dump(tmp_path / "none" / "x.npz")
+    with pytest.raises(InvalidInput, match="is a folder"):
+        bandit.dump(tmp_path)
+    for act in (bandit.dump, FRONTS["ucb"]().load):
+        with pytest.raises(InvalidInput, match="expected the path of a file, got a NoneType"):
+            act(None)
+    with pytest.raises(InvalidInput, match="does not exist. Give the file of a dumped stream"):
+        FRONTS["ucb"]().load(tmp_path / "none")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.privacy
 def test_users_are_bounded():
     """A user's second decision takes its round without influence."""
@@ -240,6 +309,21 @@ def test_users_are_bounded():
         bandit.choose([0.6, 0.8])
     with pytest.raises(InvalidInput, match="not protected"):
         FRONTS["ucb"](seed=1).choose(contexts(1, per_arm=False)[0], user="anna")
+
+
+@pytest.mark.privacy
+def test_a_visitor_without_an_id_has_no_influence():
+    """As the guarantee says; a call that names no user is an error."""
+    made = []
+    for value in (1.0, -1.0):
+        bandit = FRONTS["ucb, per arm"](seed=1, rows_per_user=1)
+        bandit.learn(bandit.choose([0.6, 0.8], user="anna"), 1.0)
+        bandit.learn(bandit.choose([0.6, 0.8], user=None), value)
+        bandit.flush()
+        assert bandit.t == 2
+        made.append(bandit.model.theta)
+    assert np.array_equal(*made)
+    assert "rows without an id are without influence" in str(bandit.guarantee)
 
 
 def test_a_visitor_without_an_id_may_be_a_user_of_its_own():
@@ -364,6 +448,10 @@ def test_unknown_settings_are_named():
         PrivateLinUCB(3, 2, 1.0, rows_per_user=0)
     with pytest.raises(InvalidInput, match="default_reward must lie in the range of rewards, -1 to 1, got 5"):
         PrivateLinUCB(3, 2, 1.0, default_reward=5.0)
+    with pytest.raises(InvalidInput, match="the width of a theorem is one of UCB"):
+        PrivateThompson(3, 2, 1.0, width="theorem")
+    with pytest.raises(InvalidInput, match="got '1', a text and not a number"):
+        PrivateThompson(3, 2, "1")
     with pytest.raises(InvalidInput, match="two arms"):
         PrivateLinUCB(1, 2, 1.0)
 

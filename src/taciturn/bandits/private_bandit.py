@@ -14,11 +14,12 @@ and waiting decisions of other visitors are secret.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, Self
@@ -29,10 +30,11 @@ from numpy.typing import NDArray
 from taciturn._util.arrays import Array, Arrays, Integers
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.guarantee import Guarantee
-from taciturn.accounting.ledger import LedgerLike
+from taciturn.accounting.ledger import SECOND_STREAM, LedgerLike
 from taciturn.accounting.unit import EXAMPLE, ClockPeriod, Unit, User, WithoutId
 from taciturn.algorithms.recipes import linear_bandit, pftrl
 from taciturn.bandits.choices import UCB, WIDTH, Choice, EpsilonGreedy, LinearModel, Thompson
+from taciturn.core.accounted import OTHER_SETTINGS
 from taciturn.core.loop import fast_clip
 from taciturn.core.private import Private
 from taciturn.core.schedule import Schedule, geometric, releases_in_window
@@ -54,6 +56,7 @@ JOINT = (
 )
 _MOST_WAITING = 2**16  # rows that have had their time, and wait for the next release
 _ENCODE = "Encode them as numbers first."
+_ANEW = "begin a new bandit, with a budget of its own"
 _PREFIX = "bandit."  # of arrays in a checkpoint
 _ANY = EpsilonGreedy(1.0)
 _RETURNED = "Give what choose() of this bandit returned."
@@ -311,7 +314,7 @@ class PrivateBandit(Keywords):
 
     # What is decided.
 
-    def choose(self, contexts: Any, user: Any = None, now: datetime | None = None, *, learn: bool = True) -> Decision:
+    def choose(self, contexts: Any, user: Any = ..., now: datetime | None = None, *, learn: bool = True) -> Decision:
         """Choose an arm for one visitor.
 
         Parameters
@@ -319,7 +322,8 @@ class PrivateBandit(Keywords):
         contexts : array-like
             A row for each arm, of shape (arms, dimension); or one context of shape (dimension,) for models of arms.
         user : str or int, optional
-            Whose decision it is, if users are protected.
+            Whose decision it is, if users are protected; None for a visitor without an id, whose decision has its
+            round and no influence.
         now : datetime, optional
             The public time, which decides the period of users' bounds; by default the clock's.
         learn : bool
@@ -331,8 +335,10 @@ class PrivateBandit(Keywords):
             To be given back to `learn`, with the reward.
         """
         X = real_numbers("contexts", contexts, _ENCODE)
-        own = isinstance(self.private.unit, User) and self.private.unit.without_id == "own"
-        users = None if user is None and not own else [user]
+        unit = self.private.unit
+        if user is ... and isinstance(unit, User) and unit.without_id == "own":
+            user = None
+        users = None if user is ... or (user is None and not isinstance(unit, User)) else [user]
         decision: Decision = self.choose_batch(X[None], users, now, learn=learn)[0]
         return decision
 
@@ -471,18 +477,30 @@ class PrivateBandit(Keywords):
         with self._lock:
             self._waiting.entered(self._stream.t)
             extra = self._waiting.arrays | {"closed": np.array(self._closed), "stream": np.array(self._id)}
+            extra["rules"] = self._rules
             self._stream.dump(path, {f"{_PREFIX}{name}": array for name, array in extra.items()})
 
     def load(self, path: str | os.PathLike[str]) -> Self:
-        """Go on from a checkpoint of a bandit with the same settings; this one must not have begun."""
+        """Go on from a checkpoint of a bandit with the same settings; this one must not have begun.
+
+        How arms are chosen may differ: the rule with its settings, and the number of arms that share a model. An old
+        checkpoint is rejected in the process that went on from it, and by a `ledger` in a file or a database in every
+        process that names it; without one nothing notices it in another process.
+        """
         with self._lock:
             if self._opened is not None:
                 raise StateConflict("this bandit has a stream of its own. Load into a new one of the same settings.")
             extra = {n.removeprefix(_PREFIX): a for n, a in read_extra(path).items() if n.startswith(_PREFIX)}
             waiting = Waiting.of(extra, self.private.problem.dimension)
-            stream = Stream.load(self._plan, path, self._ledger)
             known = {name: extra.get(name, np.empty(0)) for name in ("closed", "stream")}
             intact = known["closed"].shape == known["stream"].shape == () and known["stream"].dtype.kind == "U"
+            if not np.array_equal(extra.get("rules", ()), self._rules, equal_nan=True):
+                raise StateConflict(
+                    "the bandit of this checkpoint had another wait=, default_reward= or range of rewards, which "
+                    "decide what is learnt. Load it into one with the same settings."
+                )
+            with _in_words_of_bandits():
+                stream = Stream.load(self._plan, path, self._ledger)
             if waiting.first != stream.t + 1 or not intact:
                 raise StateConflict("the decisions of this file do not follow its state. Give an intact copy.")
             self._waiting, self._closed, self._known = waiting, int(known["closed"]), None
@@ -491,6 +509,12 @@ class PrivateBandit(Keywords):
         return self
 
     # How.
+
+    @property
+    def _rules(self) -> Array:
+        """What decides the rows that are learnt, beside the settings of the private learner."""
+        none = math.nan if self.default_reward is None else self.default_reward
+        return np.array([float(self.wait), none, self._middle])
 
     @property
     def _stream(self) -> Stream:
@@ -516,7 +540,10 @@ class PrivateBandit(Keywords):
             return None
         ids = None if users is None else list(np.asarray(users, dtype=object))
         if ids is None or len(ids) != count:
-            raise InvalidInput("the unit of privacy is a user: give an id for each decision.")
+            raise InvalidInput(
+                "the unit of privacy is a user: give an id for each decision, or None for a visitor without one, whose "
+                "decision has no influence."
+            )
         if not all(each is None or type(each) in (str, int) for each in ids):
             raise InvalidInput("ids of users are texts or integers. Convert them.")
         return ids
@@ -554,7 +581,8 @@ class PrivateBandit(Keywords):
         X, arms, rewards, users = waiting.rows(self._closed)
         if self.default_reward is not None:
             rewards = np.where(np.isnan(rewards), self.default_reward, rewards)
-        stream.learn(X, self._labels(rewards, arms), users, now if isinstance(unit, User) else None)
+        with _in_words_of_bandits():
+            stream.learn(X, self._labels(rewards, arms), users, now if isinstance(unit, User) else None)
         waiting.entered(stream.t)
 
     def _labels(self, rewards: Array, arms: Integers) -> Array:
@@ -570,6 +598,21 @@ class PrivateBandit(Keywords):
             "a bandit is not copied: two would take the same rounds, and decisions that wait are secret. Share the one "
             "that there is; or dump() it, and load it elsewhere."
         )
+
+
+@contextlib.contextmanager
+def _in_words_of_bandits() -> Iterator[None]:
+    """Say of a state of other settings, or one that was used, what can be done with a bandit."""
+    try:
+        yield
+    except StateConflict as error:
+        if str(error) == OTHER_SETTINGS:
+            text = f"this checkpoint is of a bandit with other settings. Load it into one with the same, or {_ANEW}."
+        elif SECOND_STREAM in str(error):
+            text = str(error).replace(SECOND_STREAM, _ANEW)
+        else:
+            raise
+        raise StateConflict(text) from None
 
 
 def _must_learn_decisions(private: Private) -> None:
