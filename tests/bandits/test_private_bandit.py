@@ -178,6 +178,27 @@ def test_a_decision_of_another_bandit_is_not_learnt(tmp_path, seed):
 
 
 @pytest.mark.privacy
+def test_a_decision_that_was_lost_is_not_one_of_the_bandit_that_goes_on(tmp_path):
+    """Its round was taken again, by another visitor."""
+    x = contexts(1, per_arm=False)[0]
+    first = FRONTS["ucb"](wait=50)
+    known = first.choose(x)
+    first.dump(tmp_path / "bandit")
+    lost = first.choose(x)
+    second, third = (FRONTS["ucb"](wait=50).load(tmp_path / "bandit") for _ in range(2))
+    again, other = second.choose(x), third.choose(x)
+    assert again.round == other.round == lost.round
+    for foreign in (lost, other):
+        with pytest.raises(InvalidInput, match="not made here"):
+            second.learn_batch([known, foreign], [1.0, 1.0])
+    second.dump(tmp_path / "later")
+    later = FRONTS["ucb"](wait=50).load(tmp_path / "later")
+    later.learn_batch([known, later.choose(x), again], [1.0, 0.5, -1.0])
+    with pytest.raises(InvalidInput, match="not made here"):
+        later.learn(known._replace(round=again.round), 1.0)
+
+
+@pytest.mark.privacy
 @pytest.mark.parametrize(
     ("changed", "error"),
     [((0, 1.0), "too late"), ((2, 0.5), "one reward"), ((3, -1.0), "one reward"), ((6, np.inf), "finite")],
@@ -289,7 +310,7 @@ def test_paths_that_cannot_be_written_are_named(tmp_path):
     for act in (bandit.dump, FRONTS["ucb"]().load):
         with pytest.raises(InvalidInput, match="expected the path of a file, got a NoneType"):
             act(None)
-    with pytest.raises(InvalidInput, match="does not exist. Give the file of a dumped stream"):
+    with pytest.raises(InvalidInput, match=r"does not exist\. Give the file of a dumped stream"):
         FRONTS["ucb"]().load(tmp_path / "none")
     assert not list(tmp_path.iterdir())
 

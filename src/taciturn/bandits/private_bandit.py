@@ -66,8 +66,8 @@ class Decision(NamedTuple):
     """A decision: its round, the number of the chosen arm, from 0 on, and the probability of that choice.
 
     The round is 0 if nothing is to be learnt from it. Action and propensity are for the visitor whose contexts they
-    are, and secret from others. `stream` is the random id of the bandit's stream, so that no other bandit learns from
-    this decision; it is no secret, and a bandit that was loaded from a checkpoint goes on with it.
+    are, and secret from others. `stream` is a random id, so that no other bandit learns from this decision; it is no
+    secret. A bandit that was loaded from a checkpoint knows the ids of decisions before, and has another from then on.
     """
 
     round: int
@@ -306,7 +306,9 @@ class PrivateBandit(Keywords):
         self._plan = Plan(method, private, "a contextual bandit")
         self._ledger = ledger
         self._waiting = Waiting(private.problem.dimension)
-        self._id = new_name()  # of the stream, in its decisions
+        self._streams = {
+            new_name(): 1
+        }  # in decisions, and the first round of each; a checkpoint that is loaded adds one
         self._closed = 0  # the last round for which a reward comes too late
         self._lock = threading.RLock()
         self._opened: Stream | None = None
@@ -375,7 +377,7 @@ class PrivateBandit(Keywords):
             if learn:
                 played = X if self.per_arm else X[np.arange(len(X)), actions]
                 self._waiting.add(played, actions, ids)
-        return Decisions(rounds, actions, propensities, self._id)
+        return Decisions(rounds, actions, propensities, next(reversed(self._streams)))
 
     def learn(self, decision: Decision | int, reward: float) -> None:
         """Give the reward of a decision, or of the round of one; larger or smaller ones than stated are clipped."""
@@ -399,8 +401,7 @@ class PrivateBandit(Keywords):
         with self._lock:
             if rounds.size and rounds.min() == 0:
                 raise InvalidInput("a reward came for a decision of learn=False, which has no round. Leave it out.")
-            foreign = rounds.size > 0 and bool(streams) and streams != {self._id}
-            if foreign or (rounds.size and (rounds.min() < 0 or rounds.max() > self._waiting.last)):
+            if not self._made_here(rounds, streams):
                 raise InvalidInput(f"a reward came for a decision that was not made here. {_RETURNED}")
             finite, late = np.isfinite(values), rounds <= self._closed
             again = np.zeros(len(rounds), dtype=bool)
@@ -476,8 +477,8 @@ class PrivateBandit(Keywords):
         """Write a checkpoint: the stream, and decisions that wait. It holds secrets: protect the file like the data."""
         with self._lock:
             self._waiting.entered(self._stream.t)
-            extra = self._waiting.arrays | {"closed": np.array(self._closed), "stream": np.array(self._id)}
-            extra["rules"] = self._rules
+            extra = self._waiting.arrays | {"closed": np.array(self._closed), "rules": self._rules}
+            extra |= {"ids": np.array(list(self._streams)), "id_rounds": np.array(list(self._streams.values()))}
             self._stream.dump(path, {f"{_PREFIX}{name}": array for name, array in extra.items()})
 
     def load(self, path: str | os.PathLike[str]) -> Self:
@@ -492,8 +493,8 @@ class PrivateBandit(Keywords):
                 raise StateConflict("this bandit has a stream of its own. Load into a new one of the same settings.")
             extra = {n.removeprefix(_PREFIX): a for n, a in read_extra(path).items() if n.startswith(_PREFIX)}
             waiting = Waiting.of(extra, self.private.problem.dimension)
-            known = {name: extra.get(name, np.empty(0)) for name in ("closed", "stream")}
-            intact = known["closed"].shape == known["stream"].shape == () and known["stream"].dtype.kind == "U"
+            closed, ids, first = (extra.get(name, np.empty(0)) for name in ("closed", "ids", "id_rounds"))
+            intact = closed.shape == () and ids.ndim == 1 and ids.shape == first.shape and ids.dtype.kind == "U"
             if not np.array_equal(extra.get("rules", ()), self._rules, equal_nan=True):
                 raise StateConflict(
                     "the bandit of this checkpoint had another wait=, default_reward= or range of rewards, which "
@@ -503,12 +504,29 @@ class PrivateBandit(Keywords):
                 stream = Stream.load(self._plan, path, self._ledger)
             if waiting.first != stream.t + 1 or not intact:
                 raise StateConflict("the decisions of this file do not follow its state. Give an intact copy.")
-            self._waiting, self._closed, self._known = waiting, int(known["closed"]), None
-            self._id = str(known["stream"])
+            self._waiting, self._closed, self._known = waiting, int(closed), None
+            # The rounds of decisions that were made after the checkpoint, and lost, are taken again.
+            self._streams = {**dict(zip(ids.tolist(), first.tolist(), strict=True)), new_name(): waiting.last + 1}
             self._plan, self._opened = stream.plan, stream  # last: without it a call that was interrupted is repeated
         return self
 
     # How.
+
+    def _made_here(self, rounds: Integers, streams: Sequence[str]) -> bool:
+        """Whether decisions of these rounds were made, by the ids of their streams; one id may stand for all."""
+        if not rounds.size:
+            return True
+        if rounds.min() < 1 or rounds.max() > self._waiting.last:
+            return False
+        known, first = list(self._streams), [*self._streams.values(), self._waiting.last + 1]
+        for each in set(streams):
+            if each not in self._streams:
+                return False
+            here = rounds if len(streams) == 1 else rounds[[stream == each for stream in streams]]
+            which = known.index(each)
+            if here.min() < first[which] or here.max() >= first[which + 1]:
+                return False
+        return True
 
     @property
     def _rules(self) -> Array:
@@ -636,13 +654,13 @@ def _must_learn_decisions(private: Private) -> None:
         )
 
 
-def _rounds_of(decisions: Any) -> tuple[Integers, set[str]]:
-    """Rounds, and the ids of the streams that they are of; none, if only rounds were given."""
+def _rounds_of(decisions: Any) -> tuple[Integers, list[str]]:
+    """Rounds, and the ids of the streams that they are of, or one of all; none, if only rounds were given."""
     if isinstance(decisions, Decisions):
-        return decisions.rounds, {decisions.stream}
+        return decisions.rounds, [decisions.stream]
     if isinstance(decisions, Sequence) and all(isinstance(each, Decision) for each in decisions):
-        return np.array([each.round for each in decisions], dtype=np.int64), {each.stream for each in decisions}
-    return np.asarray(decisions), set()
+        return np.array([each.round for each in decisions], dtype=np.int64), [each.stream for each in decisions]
+    return np.asarray(decisions), []
 
 
 class PrivateLinUCB(PrivateBandit):
