@@ -7,9 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from taciturn.bandits.environments import BernoulliSphere, FixedArms, LinearSphere, LogisticSphere
+from taciturn.bandits.environments import Banners, BernoulliSphere, FixedArms, LinearSphere, LogisticSphere
 
 ENVIRONMENTS = {
+    "banners": Banners(4, 3, seed=1),
     "linear": LinearSphere(4, 3, seed=1),
     "bernoulli": BernoulliSphere(4, 3, seed=1),
     "fixed": FixedArms(4, 3, seed=1),
@@ -44,6 +45,16 @@ def test_only_fixed_arms_do_not_explore():
     for name, environment in ENVIRONMENTS.items():
         X = environment.contexts(1, 2)
         assert np.array_equal(X[0], X[1]) == (name == "fixed")
+
+
+def test_banners_are_clicked_at_their_rates():
+    """Between .02 and .1, of visitors who have one context for all arms."""
+    environment = ENVIRONMENTS["banners"]
+    X = environment.contexts(1, 2_000)
+    assert (X[:, :1] == X).all()
+    rates = environment.means(X)
+    assert 0.02 <= rates.min() < 0.03 < 0.09 < rates.max() <= 0.1
+    assert not np.array_equal(environment.rates[0], Banners(4, 3, seed=2).rates[0])
 
 
 def test_seeds_differ():

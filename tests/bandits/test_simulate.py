@@ -9,6 +9,7 @@ from taciturn import Privacy, every, geometric, linear_bandit
 from taciturn.bandits import UCB, PrivateLinUCB, PrivateLogisticBandit, PrivateThompson
 from taciturn.bandits.environments import BernoulliSphere, LinearSphere, LogisticSphere
 from taciturn.bandits.simulate import (
+    BanditPlayer,
     NotPrivate,
     RandomPlay,
     compare,
@@ -20,11 +21,29 @@ from taciturn.learners.linear_bandit import LinearBandit, bandit_problem
 from taciturn.problem.svec import packed
 
 
+@pytest.mark.parametrize("wait", [1, 20])
+def test_blocks_end_where_models_change(wait):
+    """A release follows once its rows had the time to wait."""
+    bandit, changed = PrivateLinUCB(4, 3, 10.0, horizon=300, schedule=geometric(1.3), wait=wait), []
+    for t in range(1, 301):
+        before = bandit.k
+        bandit.choose(np.ones((4, 3)))
+        changed += [t - 1] * (bandit.k > before)
+    rounds = BanditPlayer(bandit).rounds
+    assert changed == rounds[rounds < 300].tolist()
+
+
 @pytest.mark.parametrize("per_arm", [False, True])
 def test_a_block_is_its_decisions_one_by_one(per_arm):
     """The same regret, to rounding."""
     environment = LinearSphere(4, 3, seed=2)
-    settings = {"epsilon": 10.0, "horizon": 300, "per_arm": per_arm, "schedule": geometric(1.3), "seed": 5}
+    settings = {
+        "epsilon": 10.0,
+        "horizon": 300,
+        "per_arm": per_arm,
+        "schedule": geometric(1.3),
+        "seed": 5,
+    }
     bandit, lost = PrivateLinUCB(4, 3, **settings), 0.0
     for t in range(1, 301):
         X = environment.contexts(t, 1)

@@ -157,6 +157,37 @@ class FixedArms(Environment):
 
 
 @dataclass(frozen=True)
+class Banners(Environment):
+    """Clicks on banners, rewards 0 or 1: each banner has a rate that depends on the visitor, from .02 to .1.
+
+    Visitors are on the unit sphere, the same context for every arm: bandits need `per_arm=True` and an intercept. The
+    rate of a banner is `b·(1 + x·s/4)`, its popularity b spread evenly from .02/.75 to .08, s a direction of its own.
+
+    >>> environment = Banners(arms=8, dimension=3)
+    >>> rates = environment.means(environment.contexts(1, 1_000))
+    >>> bool(rates.min() >= 0.02), bool(rates.max() <= 0.1), float(rates.mean().round(3))
+    (True, True, 0.053)
+    """
+
+    low = 0.0
+
+    @cached_property
+    def rates(self) -> tuple[Array, Array]:
+        """Popularity of each banner, and its direction."""
+        rng = np.random.default_rng([self.seed, 4])
+        return rng.permutation(np.linspace(0.02 / 0.75, 0.08, self.arms)), sphere(rng, self.arms, self.dimension)
+
+    def means(self, X: Array) -> Array:
+        """Click rates; contexts are of shape (…, arms, dimension)."""
+        popularity, directions = self.rates
+        return np.asarray(popularity * (1.0 + 0.25 * np.einsum("...ad,ad->...a", X, directions)))
+
+    def draw(self, rng: Generator, count: int) -> Array:
+        """One context of each visitor on the unit sphere, for all arms."""
+        return np.broadcast_to(sphere(rng, count, 1, self.dimension), (count, self.arms, self.dimension))
+
+
+@dataclass(frozen=True)
 class LogisticSphere(Environment):
     """Contexts drawn on the unit sphere; rewards 0 or 1, 1 with probability `1/(1 + exp(-scale·x·theta))`.
 

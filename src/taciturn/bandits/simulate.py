@@ -203,8 +203,8 @@ class BanditPlayer:
 
     @property
     def rounds(self) -> Integers:
-        """Those that publish."""
-        return self.bandit.private.timetable.rounds
+        """Those before the decision at whose beginning the rows of a release enter."""
+        return np.asarray(self.bandit.private.timetable.rounds + (self.bandit.wait - 1))
 
     def play(self, X: Array) -> Integers:
         """A batch of decisions; models of arms take the context that all arms have in common."""
