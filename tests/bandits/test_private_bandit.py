@@ -6,8 +6,10 @@ import contextlib
 import copy
 import os
 import pickle
+import re
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -30,6 +32,7 @@ from taciturn import (
 from taciturn.bandits import Decision, PrivateLinUCB, PrivateLogisticBandit, PrivateThompson, private_bandit
 from taciturn.bandits.choices import UCB, EpsilonGreedy
 from taciturn.bandits.private_bandit import PrivateBandit, Waiting
+from taciturn.estimators.stream import PrivacyWarning
 
 OFTEN = geometric(1.1)
 FRONTS = {
@@ -373,7 +376,8 @@ def test_the_ledger_is_charged():
 
 
 def test_past_the_horizon_it_still_chooses():
-    bandit = PrivateLinUCB(3, 2, 1.0, horizon=5, seed=1)
+    with pytest.warns(PrivacyWarning, match="Nothing useful can be learnt"):
+        bandit = PrivateLinUCB(3, 2, 1.0, horizon=5, seed=1)
     bandit.choose_batch(contexts(5, per_arm=False))
     with pytest.raises(BudgetExhausted, match="learn=False"):
         bandit.choose(contexts(1, per_arm=False)[0])
@@ -475,6 +479,25 @@ def test_unknown_settings_are_named():
         PrivateThompson(3, 2, "1")
     with pytest.raises(InvalidInput, match="two arms"):
         PrivateLinUCB(1, 2, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"epsilon": 0.01, "horizon": 300}, "^Nothing useful can be learnt at this budget in 300 rounds"),
+        ({"epsilon": 1.0, "horizon": 2_000}, "^Little can be learnt at this budget"),
+        ({"epsilon": 10.0, "horizon": 5_000, "wait": 5_000}, "^wait=5,000 is not below the horizon of 5,000: no row"),
+        ({"epsilon": 10.0, "horizon": 5_000, "delta": 1e-3}, "^delta = 0.001 is not below 1 / 5,000"),
+        ({"epsilon": 10.0, "horizon": 5_000, "wait": 4_999}, None),
+    ],
+)
+def test_a_bandit_that_learns_little_says_so(settings, says):
+    """By the rule of plans, before anything is spent, and at the line that made it."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        PrivateThompson(8, 3, per_arm=True, low=0.0, intercept=1.0, **settings)
+    assert [each.filename for each in caught] == [__file__] * (says is not None)
+    assert says is None or (caught[0].category is PrivacyWarning and re.match(says, str(caught[0].message)))
 
 
 @pytest.mark.privacy

@@ -19,6 +19,7 @@ import json
 import math
 import os
 import threading
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -41,7 +42,7 @@ from taciturn.core.schedule import Schedule, geometric, releases_in_window
 from taciturn.core.state import new_name, read_extra
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, finite, integer
 from taciturn.estimators.keywords import Keywords
-from taciturn.estimators.stream import Spent, Stream
+from taciturn.estimators.stream import PrivacyWarning, Spent, Stream
 from taciturn.learners.ftrl import FTRL
 from taciturn.learners.linear_bandit import LinearBandit
 from taciturn.plan import Plan
@@ -304,6 +305,16 @@ class PrivateBandit(Keywords):
                 )
         method: Any = "linear-bandit" if isinstance(learner, LinearBandit) else "pftrl"
         self._plan = Plan(method, private, "a contextual bandit")
+        end = private.last_round
+        late = (
+            f"wait={self.wait:,} is not below the horizon of {end:,}: no row enters, and no model is released, before "
+            "flush(). State a shorter wait= or a longer horizon=, or call flush() at public times."
+            if end is not None and self.wait >= end
+            else None
+        )
+        for sentence in (self._plan.warning, self._plan.delta_warning, late):
+            if sentence is not None:
+                warnings.warn(sentence, PrivacyWarning, stacklevel=2 if type(self) is PrivateBandit else 3)
         self._ledger = ledger
         self._waiting = Waiting(private.problem.dimension)
         self._streams = {
