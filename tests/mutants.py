@@ -35,6 +35,7 @@ SELECTED = (
     "learners/test_linear_bandit.py",
     "bandits/test_private_bandit.py::test_releases_are_made_by_counting_decisions",
     "bandits/test_private_bandit.py::test_the_order_of_rewards_does_not_matter",
+    "bandits/test_private_bandit.py::test_a_decision_of_another_bandit_is_not_learnt",
     "core/test_participation.py::test_a_row_counts_if_and_only_if_the_bounds_allow_it",
     "core/test_hashed_rows.py::test_partitions_decide_as_one_process_does",
     "service/dashboard/test_views.py::test_ledger_shows_what_is_visible_and_its_chain",
@@ -421,6 +422,12 @@ MUTANTS = (
         "                return self._waiting.reward(rounds, values)\n",
         "                self._closed = int(rounds.max())\n"
         "                return self._waiting.reward(rounds, values)\n",
+    ),
+    Mutant(
+        "a decision of another bandit learnt as one of this",
+        "bandits/private_bandit.py",
+        "            if each not in self._streams:\n                return False\n",
+        "            if each not in self._streams:\n                continue\n",
     ),
     Mutant(
         "negative entries let through: by the definition",

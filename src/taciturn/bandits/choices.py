@@ -280,12 +280,13 @@ class Thompson:
     samples: int = 100
 
     def __post_init__(self) -> None:
-        if isinstance(self.width, str):
+        width: Any = self.width
+        if isinstance(width, str):
             raise InvalidInput(
-                f"width of Thompson sampling is a number, got {self.width!r}: the width of a theorem is one of UCB. "
+                f"width of Thompson sampling is a number, got {width!r}: the width of a theorem is one of UCB. "
                 f"State a number, such as {WIDTH}."
             )
-        object.__setattr__(self, "width", not_negative("width", self.width))
+        object.__setattr__(self, "width", not_negative("width", width))
         object.__setattr__(self, "samples", integer("samples", self.samples, least=0))
 
     def choose(self, model: LinearModel, X: Array, rng: Generator) -> Chosen:

@@ -217,10 +217,8 @@ def _unmasked(values: Any) -> Any:
 def _real(entry: Any) -> float:
     if entry is None or type(entry).__name__ == "NAType":
         return math.nan
-    if not isinstance(entry, bool | int | float | np.bool_ | np.integer | np.floating) or isinstance(
-        entry, np.timedelta64
-    ):
-        raise TypeError
+    if isinstance(entry, np.timedelta64) or not isinstance(entry, int | float | np.bool_ | np.integer | np.floating):
+        raise TypeError  # a duration is an np.integer
     try:
         return float(entry)
     except OverflowError:
