@@ -135,6 +135,39 @@ def test_a_bad_row_stops_with_its_line_and_the_run_goes_on_when_it_is_mended(tac
         assert read_model(tmp_path / name / "model.json").releases == 25
 
 
+@pytest.mark.parametrize("more", [(), ("--check-input",)])
+def test_a_run_with_bad_rows_is_resumed_with_the_other_option(taciturn, tmp_path, more):
+    """Rows that were learnt are compared and not validated again; a new bad row stops, and says how to go on."""
+    toml, data = write_case(tmp_path, 60)
+    lines = data.read_text().splitlines()
+    lines[17] = "abc,Oslo,yes"
+    data.write_text("\n".join(lines[:41]) + "\n")
+    run = ("--out", tmp_path / "run")
+    assert taciturn("learn", toml, data, *run, "--bad-rows", "zero").status == 0
+    data.write_text("\n".join([*lines[:51], "abc,Oslo,yes", *lines[51:60]]) + "\n")
+    done = taciturn("learn", toml, data, *run, "--resume", *more)
+    assert (done.status, "Stopped after 50 rows" in done.out) == (2, True)
+    assert "line 52: age" in done.err
+    assert "--bad-rows zero" in done.err
+    assert done.err.rstrip().endswith("in either case with --resume.")
+    data.write_text("\n".join(lines) + "\n")
+    assert "Complete" in taciturn("learn", toml, data, *run, "--resume", *more).out
+    again = taciturn("learn", toml, data, *run, "--resume", *more)
+    assert (again.status, "Complete" in again.out) == (0, True)
+
+
+def test_a_bad_row_that_was_not_learnt_from_is_another_row(taciturn, tmp_path):
+    """It is not those that were learnt, which is said, and not how to correct it."""
+    toml, data = write_case(tmp_path, 60)
+    lines = data.read_text().splitlines()
+    data.write_text("\n".join(lines[:41]) + "\n")
+    assert taciturn("learn", toml, data, "--out", tmp_path / "run").status == 0
+    lines[17] = "abc,Oslo,yes"
+    data.write_text("\n".join(lines) + "\n")
+    done = taciturn("learn", toml, data, "--out", tmp_path / "run", "--resume")
+    assert (done.status, "are not those that this run learnt from" in done.err) == (2, True)
+
+
 def test_more_rows_than_the_horizon_are_rejected_and_the_rest_is_there(taciturn, tmp_path):
     toml, data = write_case(tmp_path, 50, horizon=40)
     for again in ((), ("--resume",)):

@@ -125,10 +125,13 @@ def learn(
     plan = plan_of_stored(plan, found)
     kind = format_of(data, format)
     place = None
+    seen = 0  # rows that are compared only: a bad one among them was learnt with --bad-rows zero
+    if found is not None and resume and not go_on:
+        seen = found.position[1]
     if found is not None and resume and not check_input and os.path.isfile(data):  # a pipe may have a name, too
         place = Checkpoint.from_bytes(found.input).place_in(kind)
     with ExitStack() as stack:
-        opened = _rows(declared, data, bad_rows, kind, place)
+        opened = _rows(declared, data, bad_rows, kind, place, seen)
         stack.callback(close_source, opened)
         rows: Iterator[Batch] = opened
         if not resume and bad_rows == "zero":
@@ -274,7 +277,9 @@ def _check_population(population: str | None, account: Ledger | None, found: Sav
         )
 
 
-def _rows(contract: Contract, data: str, bad_rows: BadRows, format: str, start: Position | None) -> Generator[Any]:
+def _rows(
+    contract: Contract, data: str, bad_rows: BadRows, format: str, start: Position | None, seen: int = 0
+) -> Generator[Any]:
     """The rows; the header of a file is read now, that of a pipe when it arrives."""
     from taciturn.readers.rows import open_rows
 
@@ -282,9 +287,11 @@ def _rows(contract: Contract, data: str, bad_rows: BadRows, format: str, start: 
         source: Any = getattr(
             sys.stdin.buffer, "raw", sys.stdin.buffer
         )  # unbuffered: the waiting thread must not hold the buffer's lock
-        yield from open_rows(contract, source, bad_rows=bad_rows, format=format)
+        yield from open_rows(contract, source, bad_rows=bad_rows, format=format, seen=seen)
 
-    return piped() if data == "-" else open_rows(contract, data, bad_rows=bad_rows, format=format, start=start)
+    if data == "-":
+        return piped()
+    return open_rows(contract, data, bad_rows=bad_rows, format=format, start=start, seen=seen)
 
 
 def publish(run: Run, contract: Contract) -> None:
@@ -321,6 +328,10 @@ def _say(run: Run, contract: Contract, ending: Ending, report: bool, exact: bool
 
 def _end(ending: Ending) -> None:
     """Raise the error of the run, or exit with its status."""
+    from taciturn.readers.rows import BadRow
+
+    if isinstance(ending.error, BadRow):
+        raise BadRow(f"{str(ending.error).rstrip('.')}; in either case with --resume.")
     if ending.error is not None:
         raise ending.error
     if ending.status:

@@ -33,6 +33,10 @@ from taciturn.readers.source import BadRows, Source, format_of, not_seekable, op
 _ENTRIES = 2**20  # largest number of features in a batch, over all rows
 
 
+class BadRow(InvalidInput):
+    """The error of a row: its line, its column and the reason, and no value of it."""
+
+
 class Position(NamedTuple):
     """A place in a source, at which a row begins.
 
@@ -107,6 +111,7 @@ def open_rows(
     block: int = 2**15,
     start: Position | None = None,
     keep: Sequence[str] = (),
+    seen: int = 0,
 ) -> Generator[Batch]:
     r"""Read batches of at most `block` rows from a file, from the standard input (`"-"`), or from an open binary file.
 
@@ -116,6 +121,9 @@ def open_rows(
     With `start`, the `start` of an earlier batch, rows are read from that place on. In a plain file, and in Parquet up
     to a group of rows, nothing between the header and that place is read; a file in gzip is decompressed up to it. Only
     a place is remembered, not what stood before it: whether the file is still the same is for the caller to check.
+
+    Of the first `seen` rows of the source a bad one never stops: they were learnt from before, and are read to be
+    compared only.
 
     The file is open until the last batch, an error, or `close()`: use `contextlib.closing` if some rows are enough.
 
@@ -141,7 +149,7 @@ def open_rows(
     """
     one_of("bad_rows", bad_rows, get_args(BadRows))
     parts = open_parts(contract, source, labelled=labelled, format=format, block=block, start=start, keep=keep)
-    return _batches(contract, parts, bad_rows, labelled, 0 if start is None else start.row, keep)
+    return _batches(contract, parts, bad_rows, labelled, 0 if start is None else start.row, keep, seen)
 
 
 def open_parts(
@@ -239,6 +247,7 @@ def _batches(
     labelled: bool,
     first: int,
     keep: Sequence[str],
+    seen: int,
 ) -> Generator[Batch]:
     with closing(parts):
         for part in parts:
@@ -246,8 +255,9 @@ def _batches(
             X, y, bad = part.encode(contract, labelled)
             users = part.users(contract) if labelled else None
             whole = Batch(X, y, first, part.lines, part.size, start, users, bad, part.kept(keep))
-            if bad_rows == "stop" and bad.any():
-                row = int(bad.argmax())
+            known = max(0, min(seen - first, len(bad)))
+            if bad_rows == "stop" and bad[known:].any():
+                row = known + int(bad[known:].argmax())
                 if row:
                     yield whole.head(row)
                 raise _bad_row(part, row, contract, labelled)
@@ -255,10 +265,10 @@ def _batches(
             first += len(X)
 
 
-def _bad_row(part: Parsed, row: int, contract: Contract, labelled: bool) -> InvalidInput:
+def _bad_row(part: Parsed, row: int, contract: Contract, labelled: bool) -> BadRow:
     """The error of a bad row, which tells its line, its column and the reason."""
     option = "zero to use bad rows as examples without influence" if labelled else "blank to leave its prediction blank"
-    return InvalidInput(
+    return BadRow(
         f"line {part.lines[row]}: {part.error(row, contract, labelled)}. Correct the row, or pass --bad-rows {option}."
     )
 
