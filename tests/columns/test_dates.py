@@ -105,4 +105,52 @@ def test_types_without_a_date_are_rejected_before_any_row(tmp_path, values):
 def test_a_date_of_any_year_has_features():
     out, bad = encoded(date.min, date.max, 1e300, -1e300, "9999-12-31T23:59:59.999999-23:59")
     assert np.isfinite(out).all()
-    assert not bad.any()
+    assert bad.tolist() == [False, False, True, True, False]  # those numbers count no seconds
+
+
+NUMBERS = [
+    (1_588_334_400, False),  # seconds
+    ("1588334400.5", False),
+    (1_588_334_400_000, True),  # milliseconds
+    ("1588334400000", True),
+    (-1e12, True),
+    (20200105, True),  # a day of 2020, which would be one of 1970
+    (" 20200105 ", True),
+    (20200105.0, True),
+    (20201305, False),  # no month: seconds in 1970, outside of the range by less than its length
+    (19990105, False),  # no declared year
+    (86_400 * 365.25 * -5, False),
+    ("2199-01-01", False),  # a date is never bad for where it lies
+    ("1850-01-01", False),
+]
+
+
+@pytest.mark.parametrize(("value", "is_bad"), NUMBERS)
+def test_a_number_that_surely_counts_no_seconds_is_bad(value, is_bad):
+    """One rule for many values and for one, which depends on the value and the declared dates only."""
+    _, bad = encoded("2020-01-01", value)
+    assert bad.tolist() == [False, is_bad]
+    assert (MADE.pairs(value) is None) == is_bad
+    assert (MADE.error(value) is not None) == is_bad
+    if is_bad:
+        assert "milliseconds" in MADE.error(value)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([1_588_334_400_000, 20200105, None, 1_588_334_400]),
+        pa.array([1_588_334_400_000.0, 20200105.0, None, 1_588_334_400.0]),
+        pa.array(["1588334400000", "20200105", "", "2020-05-01T12:00"]),
+    ],
+)
+def test_numbers_of_a_file_are_judged_by_the_same_rule(tmp_path, values):
+    made = contract(columns={"when": {"date": ["2000-01-01", "2040-01-01"]}})
+    target = pa.array(["yes"] * 4)
+    parquet.write_table(pa.table({"when": values, made.target.column: target}), tmp_path / "rows.parquet")
+    [batch] = open_rows(made, tmp_path / "rows.parquet", labelled=False, bad_rows="zero")
+    assert batch.bad.tolist() == [True, True, False, False]
+    later = pa.array([datetime(2199, 1, 1)] * 4, pa.timestamp("us"))
+    parquet.write_table(pa.table({"when": later, made.target.column: target}), tmp_path / "rows.parquet")
+    [batch] = open_rows(made, tmp_path / "rows.parquet", labelled=False, bad_rows="zero")
+    assert not batch.bad.any()

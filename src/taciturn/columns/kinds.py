@@ -346,6 +346,10 @@ class Date:
     months from January, `hour` by the time of the day; all in UTC. Dates outside the range are clipped, but not their
     cycles. A missing date is 0 in all features, or bad; what is neither a date nor missing is bad.
 
+    A number counts seconds since 1970. It is bad where it surely counts something else: if it lies outside of the range
+    by more than the range is long, as milliseconds do, or spells a calendar day of the declared years, as in 20240531,
+    which would be read as a day of 1970 to 1973. A date that is written as one is never bad for where it lies.
+
     >>> from taciturn.columns.values import PlainValues
     >>> out = np.zeros((3, 3))
     >>> when = Date("when", "2020-01-01", "2020-12-31", ("month",))
@@ -353,6 +357,8 @@ class Date:
     array([False, False,  True])
     >>> out.round(3).tolist()
     [[0.0, 0.0, -1.0], [-1.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
+    >>> when.error(20200531)
+    'when is a number, of which seconds since 1970 are read, and neither milliseconds nor days as in 20240531'
     """
 
     name: str
@@ -398,7 +404,7 @@ class Date:
 
     def encode(self, values: Values, out: Array) -> Bad:
         """Write the features of these values, and return which are bad."""
-        times = values.times()
+        times = self.seconds(values)
         bad = np.isnan(times)
         known = np.clip(np.where(bad, 0.0, times), _FIRST, _LAST)
         out[:, 0] = between(known, *self._ends)
@@ -413,9 +419,37 @@ class Date:
             out[:, -1] = missing
         return bad & ~missing
 
+    def seconds(self, values: Values) -> Array:
+        """The times of these values; NaN for a value that is no date, and for a number that counts no seconds."""
+        times = values.times()
+        doubtful = self._doubtful(times)
+        return np.where(doubtful & ~np.isnan(values.numbers()), math.nan, times) if doubtful.any() else times
+
+    def _doubtful(self, times: Array) -> Bad:
+        """Which times are bad if they are written as numbers."""
+        low, high = self._ends
+        far = np.abs(times - (low + high) / 2.0) > 1.5 * (high - low)
+        days = (times >= 1e7) & (times < 1e8)  # as many digits as 20240531
+        if not days.any():
+            return far
+        spelt = np.where(days, times, 0.0).astype(np.int64)
+        month, day = spelt // 100 % 100, spelt % 100
+        years = (spelt // 10_000 >= int(self.low[:4])) & (spelt // 10_000 <= int(self.high[:4]))
+        valid = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
+        return far | (days & (spelt == times) & years & valid)
+
+    def _is_doubtful(self, seconds: float, value: Any) -> bool:
+        """Whether one value is a number that counts no seconds."""
+        low, high = self._ends
+        if math.isnan(seconds) or (low <= seconds <= high and not 1e7 <= seconds < 1e8):
+            return False  # most values
+        return bool(self._doubtful(np.array([seconds]))[0]) and not math.isnan(number_of(value))
+
     def pairs(self, value: Any) -> Pairs | None:
         """The features of one value that are not 0, or None if it is bad. Slow twin: `encode`."""
         seconds = time_of(value)
+        if self._is_doubtful(seconds, value):
+            return None
         if math.isnan(seconds):
             if self.missing == "bad" or text_of(value) is not None:
                 return None
@@ -434,7 +468,13 @@ class Date:
 
     def error(self, value: Any) -> str | None:
         """The error of a value, or None."""
-        if not math.isnan(time_of(value)):
+        seconds = time_of(value)
+        if self._is_doubtful(seconds, value):
+            return (
+                f"{self.name} is a number, of which seconds since 1970 are read, and neither milliseconds nor days as in "
+                "20240531"
+            )
+        if not math.isnan(seconds):
             return None
         if text_of(value) is None:
             return missing_error(self.name, value) if self.missing == "bad" else None

@@ -12,7 +12,7 @@ parses to the same number, without a point for an integer: 7 in one format and 7
 **Times** are seconds since 1970-01-01 in UTC: dates as in `2024-05-31`, with a time as in `2024-05-31T12:30`, also with
 a blank for the T, with seconds, with a fraction of which microseconds count, and with `Z` or an offset such as
 `+02:00`; without one they are in UTC. Dates and times of Parquet are the same. A number, as a text too, counts seconds
-itself.
+itself; a column of dates rejects those that surely count something else (`taciturn.columns.kinds.Date`).
 
 **Missing** is what has no text: an empty cell, blanks, null, a column that a JSON object does not have, and the NaN of
 JSON, Parquet and arrays, and pandas' NA and NaT. The words `nan`, `NA` and `?` are texts like any other.

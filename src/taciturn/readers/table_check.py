@@ -82,7 +82,7 @@ class ColumnCheck:
         self.missing += int((missing & parsed).sum())
         ends = _ends(declared)
         if ends is not None:
-            numbers = values.times() if isinstance(declared, Date) else values.numbers()
+            numbers = declared.seconds(values) if isinstance(declared, Date) else values.numbers()
             self.below += int(((numbers < ends[0]) & parsed).sum())
             self.above += int(((numbers > ends[1]) & parsed).sum())
         vocabulary = _vocabulary(declared)
