@@ -609,7 +609,7 @@ def test_a_plan_for_workers_chooses_what_they_can_add_up():
         assert plan.private.schedule == every(BLOCK * workers)
         assert f"move {4_000_000 // (BLOCK * workers):,} times in 4,000,000 rows and not 6,006 times" in plan.why
         pool.check_plan(plan)
-    with pytest.raises(InvalidInput, match=r"move its point 97 times .* Learn squared loss"):
+    with pytest.raises(InvalidInput, match=r"97 times .* Let it publish every 36,864 rows; or learn squared loss"):
         recommend(hinge, budget, 4_000_000, workers=10)
     with pytest.raises(InvalidInput, match="a multiple of 4,096"):
         recommend(hinge, budget, 4_000_000, schedule=every(1_000), workers=2)
@@ -627,6 +627,18 @@ def test_a_plan_for_workers_chooses_what_they_can_add_up():
     forgets = recommend(squared, budget, 10**6, forget=1_000, workers=2)
     assert forgets.private.schedule == every(256)
     pool.check_plan(forgets)
+
+
+def test_blocks_in_which_points_hardly_move_are_warned_of():
+    """A release of the length of the horizon is one step; PQFTL does not depend on blocks."""
+    budget, hinge = Privacy(1.0, 1e-6), Problem(Hinge(), L2Ball(1.0), dimension=3)
+    squared = Problem(Squared(), L2Ball(1.0), dimension=3, label_bound=1.0)
+    for rounds, moves in ((65_536, "0 times"), (40_000, "1 time in"), (8_192, "6 times")):
+        warning = recommend(hinge, budget, 50_000, schedule=every(rounds)).warning
+        assert f"moves its point once in a release, {moves}" in warning
+        assert recommend(squared, budget, 50_000, schedule=every(rounds)).warning is None
+    assert recommend(hinge, budget, 50_000, schedule=every(2_500)).warning is None
+    assert recommend(hinge, budget, 50_000).warning is None
 
 
 def test_the_command_plans_for_workers_and_says_what_a_contract_must_state(tmp_path):

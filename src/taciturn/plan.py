@@ -189,7 +189,8 @@ _SETTLED = 10**9  # a release by which the noise of sums that forget is what it 
 _ROOM = 2  # windows in a stream that forgets by rule, at least
 _SPREAD = 50.0  # features of a class that matter to class sums
 _LARGE_DELTA = 1e-3  # more than this is warned about, whatever the number of rows
-_MOVES = 100  # of FTRL's point in a stream, at least
+_MOVES = 100  # of FTRL's point in a stream that workers learn, at least
+_FEW_MOVES = 20  # fewer are warned of
 JOB = 4096
 """Rows of which a worker's job is a multiple, if points depend on blocks."""
 LEAST_ROWS = 256
@@ -356,6 +357,8 @@ class Plan:
                 f"Nothing useful can be learnt at this budget in {last:,} rounds: the noise outweighs the data in all "
                 "releases. Take a larger epsilon, more examples, fewer features, or fewer releases."
             )
+        if (blocks := self._long_blocks) is not None:
+            return blocks
         if self._of_sums and self._signal(self.releases, last) < _LITTLE:
             return (
                 f"Little can be learnt at this budget in {last:,} rounds: expect a model that is far from what the "
@@ -364,6 +367,21 @@ class Plan:
         if not self._of_sums and self.burn_in is not None and self.burn_in > max(last / 2, self._round(1)):
             return f"Little can be learnt: the noise outweighs the data until round {self.burn_in:,} of {last:,}."
         return None
+
+    @property
+    def _long_blocks(self) -> str | None:
+        """A warning if FTRL moves its point a few times only, once in a release; else None."""
+        schedule, horizon = self.private.timetable.schedule, self.private.timetable.horizon
+        if not self.averages or horizon is None or not isinstance(schedule, Every):
+            return None
+        usual = _steady(horizon).rounds
+        if schedule.rounds <= usual or horizon >= _FEW_MOVES * schedule.rounds:
+            return None
+        moves = horizon // schedule.rounds
+        return (
+            f"Little can be learnt: private FTRL moves its point once in a release, {moves} time{'s' * (moves != 1)} in "
+            f"{horizon:,} rows. Leave release out, which publishes every {usual:,} rows, or learn squared loss."
+        )
 
     @property
     def delta_warning(self) -> str | None:
@@ -1060,9 +1078,11 @@ def _for_workers(
     rounds = schedule.rounds
     rows = _PLANNED if horizon is None else horizon
     if horizon is not None and horizon < _MOVES * rounds:
+        most = horizon // (_MOVES * JOB) * JOB
+        shorter = f"Let it publish every {most:,} rows; or learn" if most else "Learn"
         raise InvalidInput(
             f"private FTRL by workers would move its point {horizon // rounds:,} times in {horizon:,} rows, once in a "
-            f"block of {rounds:,}, and learn next to nothing. Learn squared loss, whose sums do not depend on blocks; "
+            f"block of {rounds:,}, and learn next to nothing. {shorter} squared loss, whose sums do not depend on blocks; "
             "or leave workers out."
         )
     return schedule, (

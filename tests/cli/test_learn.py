@@ -36,7 +36,7 @@ PUBLIC = ("models.jsonl", "model.json")
 
 @pytest.fixture
 def taciturn(capsys, monkeypatch):
-    """The command as the shell has it: status, output and err."""
+    """The command as the shell has it: status, output, and err without the warning of the plan, which is in plan."""
 
     def run(*arguments):
         books._BOOKS.clear()
@@ -44,7 +44,10 @@ def taciturn(capsys, monkeypatch):
         with pytest.raises(SystemExit) as ended:
             cli.main()
         said = capsys.readouterr()
-        return SimpleNamespace(status=ended.value.code or 0, out=said.out, err=said.err)
+        lines = said.err.splitlines(keepends=True)
+        plan = "".join(line for line in lines if "can be learnt" in line)
+        err = "".join(line for line in lines if "can be learnt" not in line)
+        return SimpleNamespace(status=ended.value.code or 0, out=said.out, err=err, plan=plan)
 
     return run
 
@@ -69,6 +72,61 @@ def test_learning_writes_what_it_says(taciturn, tmp_path):
     assert all(f"<li>{escape(fact)}</li>" in page for fact in public(read_contract(toml)))
     assert NOT_PRIVATE not in page
     assert SIMULATION not in page
+
+
+def test_a_plan_of_which_little_can_be_learnt_is_warned_of_before_anything_is_spent(
+    taciturn, tmp_path, monkeypatch, capsys
+):
+    """By the sentence of taciturn check, which depends on settings only; once, and not if only errors are printed."""
+    toml, data = write_case(tmp_path, 50)
+    warning = read_contract(toml).plan().warning
+    assert warning.startswith("Little can be learnt")
+    monkeypatch.setattr(Store, "create", lambda *_, **__: pytest.fail("reserved"))
+    with pytest.raises(pytest.fail.Exception):
+        taciturn("learn", toml, data, "--out", tmp_path / "run")
+    assert capsys.readouterr().err == f"taciturn: warning: {warning}\n"
+    monkeypatch.undo()
+    done = taciturn("learn", toml, data, "--out", tmp_path / "run")
+    assert done.plan == f"taciturn: warning: {warning}\n"
+    assert taciturn("learn", toml, data, "--out", tmp_path / "run", "--resume").plan == ""
+    assert taciturn("learn", toml, data, "--out", tmp_path / "quiet", "--quiet").plan == ""
+
+
+@pytest.mark.parametrize("bad_rows", ["stop", "zero"])
+@pytest.mark.parametrize(
+    ("declared", "words"),
+    [
+        ('positive = ["Yes"]', "spelt as in target.positive"),
+        ('positive = ["yes "]', None),
+        ('positive = ["YES", "ja"]', "spelt as in target.positive"),
+        ('classes = ["no", "Yes"]', "spelt as in target.classes"),
+    ],
+)
+def test_a_misspelt_label_keeps_a_run_from_starting(taciturn, tmp_path, declared, words, bad_rows):
+    """If it never occurs in the first rows, and another one differs by case or blanks only."""
+    toml, data = write_case(tmp_path, 50)
+    toml.write_text(toml.read_text().replace('classes = ["no", "yes"]', declared))
+    done = taciturn("learn", toml, data, "--out", tmp_path / "run", "--bad-rows", bad_rows)
+    assert (done.status, (tmp_path / "run").exists()) == ((0, True) if words is None else (2, False))
+    if words is not None:
+        assert "nothing was learnt or spent" in done.err
+        assert "taciturn check" in done.err
+
+
+@pytest.mark.parametrize("rows", [50, 1_200])
+def test_a_label_that_never_occurs_is_warned_of(taciturn, tmp_path, rows):
+    """It may be rare, so that the run starts; without another spelling nothing is certain."""
+    toml, data = write_case(tmp_path, rows)
+    toml.write_text(toml.read_text().replace('classes = ["no", "yes"]', 'positive = ["perhaps"]'))
+    done = taciturn("learn", toml, data, "--out", tmp_path / "run")
+    assert done.status == 0
+    which = "the rows" if rows == 50 else "the first 1,000 rows"
+    assert f"NOT PRIVATE: none of {which} of the data has a label of target.positive" in done.err
+    assert done.err.count("\n") == 1
+    toml, data = write_case(tmp_path, 50)
+    data.write_text(data.read_text().replace(",yes", ",no"))
+    assert "has another class than one" in taciturn("learn", toml, data, "--out", tmp_path / "one").err
+    assert taciturn("learn", toml, data, "--out", tmp_path / "quiet", "--quiet").err == ""
 
 
 def test_as_json_it_says_the_same(taciturn, tmp_path):

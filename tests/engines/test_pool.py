@@ -375,6 +375,22 @@ def finished(process):
     return out
 
 
+def test_the_command_rejects_what_a_plan_for_workers_rejects(tmp_path):
+    """By the same rule and in the same words as taciturn check, before anything is reserved or written."""
+    path = write(tmp_path)
+    for release, words in ((2 * BLOCK, "would move its point"), ("auto", "would move its point")):
+        contract = declared("logistic", method="ftrl", release=release)
+        toml = toml_of(contract, tmp_path / "taciturn.toml")
+        with pytest.raises(InvalidInput, match=words):
+            contract.plan(workers=2)
+        said = command(toml, path, "--out", tmp_path / "run", "--workers", 2).communicate(timeout=60)[1]
+        assert words in said
+    toml = toml_of(declared("logistic", method="ftrl", horizon=2_000_000), tmp_path / "taciturn.toml")
+    said = command(toml, path, "--out", tmp_path / "run", "--workers", 2).communicate(timeout=60)[1]
+    assert "if it states release = 8192, and it does not" in said
+    assert not (tmp_path / "run").exists()
+
+
 def test_the_command_learns_with_two_processes(tmp_path):
     """The same files, by the same seed; and the options that do not go together are rejected before anything is."""
     contract = CONTRACTS["pqftl"]

@@ -167,14 +167,14 @@ def check(
 
     from taciturn._util.output import json_text
     from taciturn.contract.contract import read_contract
-    from taciturn.contract.explain import explain, explanation
+    from taciturn.contract.explain import explain, explanation, release_for_workers
 
     declared = read_contract(contract)
     if workers is not None and declared.bandit is not None:
         raise InvalidInput("a contract with [bandit] is for taciturn serve, which has no workers. Leave --workers out.")
     plan = declared.plan(workers=workers)
-    if workers is not None:
-        _tell_release(declared, plan)
+    if workers is not None and (rounds := release_for_workers(declared, plan)) is not None:
+        warn(f"workers learn this contract if it states release = {rounds} under [learning]; it does not yet.")
     if data is None:
         if as_json:
             typer.echo(json_text(explain(declared, plan)))
@@ -192,15 +192,6 @@ def check(
         typer.echo(json_text({**explain(declared, plan), "data": found.as_data()}))
     else:
         Console().print(*_table_report(found), sep="\n", highlight=False)
-
-
-def _tell_release(declared: Contract, plan: Plan) -> None:
-    """Say what the contract must state, if workers need other blocks than it has."""
-    from taciturn.core.schedule import Every
-
-    schedule = plan.private.timetable.schedule
-    if schedule != declared.plan().private.timetable.schedule and isinstance(schedule, Every):
-        warn(f"workers learn this contract if it states release = {schedule.rounds} under [learning]; it does not yet.")
 
 
 def _tell_rows(rows: int) -> None:

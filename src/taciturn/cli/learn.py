@@ -91,6 +91,8 @@ def learn(
     use_one_thread()
     from taciturn.contract.bandit import reject_decisions
     from taciturn.contract.contract import read_contract
+    from taciturn.readers.first_rows import FIRST, check_first_rows
+    from taciturn.readers.rows import open_parts
     from taciturn.runs import run as runs
     from taciturn.runs.diagnostics import BadRowCount, Diagnostics
     from taciturn.runs.files import Folder, full_disk_explained, locked
@@ -113,7 +115,7 @@ def learn(
         on_bad="zero", seed=seed
     )  # the reader stops at bad rows, so that a run can be resumed with either option
     if workers is not None:
-        _check_workers(plan, data, format, diagnostics)
+        _check_workers(declared, plan, workers, data, format, diagnostics)
     warn(plan.delta_warning)
     address = store or str(Folder(out).store)
     stream = name or (out.resolve().name if store else runs.NAME)
@@ -134,11 +136,14 @@ def learn(
         opened = _rows(declared, data, bad_rows, kind, place, seen)
         stack.callback(close_source, opened)
         rows: Iterator[Batch] = opened
-        if not resume and bad_rows == "zero":
+        if not resume and os.path.isfile(data):
+            with closing(open_parts(declared, data, format=kind, block=FIRST)) as first:
+                told = check_first_rows(declared, first)
+            warn(None if quiet else told)
+        elif not resume and bad_rows == "zero":
             rows = chain(_first_rows(opened), opened)
-        elif not resume and os.path.isfile(data):
-            with closing(_rows(declared, data, "zero", kind, None)) as first:
-                _first_rows(first)
+        if found is None and not quiet:
+            warn(plan.warning)
         with full_disk_explained(out):
             out.mkdir(parents=True, exist_ok=True)
             folder = Folder(out, stack.enter_context(locked(out)))
@@ -206,29 +211,20 @@ _MOVED = "{} was moved while this run was learning in it; its files are in the m
 _NO_REPORT = "report.html could not be written ({}). The run is not affected: its models are committed and published."
 
 
-_FIRST = 1_000  # rows of which one at least must be good
-
-
 def _first_rows(batches: Iterator[Batch]) -> list[Batch]:
-    """The batches up to the first with a good row; an error if all rows are bad, or the first 1,000 of them.
+    """The batches of a live input up to the first with a good row; an error as in `check_first_rows`."""
+    from taciturn.readers.first_rows import FIRST, all_bad
 
-    It is told before anything is reserved or written. That depends on the data (`docs/known_vulnerabilities.md`), but
-    only where a run would be of no use.
-    """
     seen, rows = [], 0
     for batch in batches:
         seen.append(batch)
-        if batch.bad is None or not batch.bad[: _FIRST - rows].all():
+        if batch.bad is None or not batch.bad[: FIRST - rows].all():
             return seen
         rows += len(batch.y)
-        if rows >= _FIRST:
+        if rows >= FIRST:
             break
     if rows:
-        which = "all rows" if rows < _FIRST else f"the first {_FIRST:,} rows"
-        raise InvalidInput(
-            f"{which} of the data are bad, so the contract does not fit it; nothing was learnt or spent. Run taciturn "
-            "check CONTRACT DATA to see why."
-        )
+        raise all_bad(rows)
     return seen
 
 
@@ -243,12 +239,20 @@ def _check_options(data: str, resume: bool, check_input: bool, go_on: bool) -> N
         )
 
 
-def _check_workers(plan: Plan, data: str, format: str | None, diagnostics: bool) -> None:
-    """Reject what workers cannot learn, before anything is reserved."""
+def _check_workers(
+    declared: Contract, plan: Plan, workers: int, data: str, format: str | None, diagnostics: bool
+) -> None:
+    """Reject what workers cannot learn, or would learn badly, before anything is reserved, as `taciturn check` does."""
+    from taciturn.contract.explain import release_for_workers
     from taciturn.engines import pool
 
     if diagnostics:
         raise InvalidInput("--diagnostics evaluates every row by the model before it, in one process. Omit --workers.")
+    if (rounds := release_for_workers(declared, declared.plan(workers=workers))) is not None:
+        raise InvalidInput(
+            f"workers learn this contract if it states release = {rounds}, and it does not. State it under [learning], "
+            "or leave out --workers."
+        )
     pool.check_plan(plan)
     pool.check_source(data, format)
 

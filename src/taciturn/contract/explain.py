@@ -9,6 +9,7 @@ from taciturn._util.output import rounded_up
 from taciturn.columns.kinds import Bins, Categories, Column, Date, Hashed, PrivateRange, Range, Text
 from taciturn.columns.target import Number, Positive, PrivateNumber
 from taciturn.contract.contract import Contract
+from taciturn.core.schedule import Every
 from taciturn.core.staged import Staged
 from taciturn.plan import Plan, left_out
 
@@ -200,6 +201,14 @@ def explanation(contract: Contract, plan: Plan) -> list[RenderableType]:
         "[bold]The plan[/bold]",
         *plan_report(plan),
     ]
+
+
+def release_for_workers(contract: Contract, made: Plan) -> int | None:
+    """The release that the contract must state so that workers learn it by this plan, made for them; or None."""
+    schedule = made.private.timetable.schedule
+    if schedule != contract.plan().private.timetable.schedule and isinstance(schedule, Every):
+        return schedule.rounds
+    return None
 
 
 def _awaited(contract: Contract) -> str:

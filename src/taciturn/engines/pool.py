@@ -278,10 +278,11 @@ def check_plan(plan: Plan) -> None:
     if uses_point(learner):
         fits = isinstance(schedule, Every) and schedule.rounds % BLOCK == 0 and not isinstance(private, Staged)
         if not fits:
+            state = "state ranges, and" if isinstance(private, Staged) else "state"
             raise InvalidInput(
                 "with workers, private FTRL learns each block by one job at the point released last, so that blocks "
-                f"are long and of equal length: state ranges, and release = {ROWS} or another multiple of {BLOCK}; or "
-                "leave out --workers, which is faster where models are published more often."
+                f"are long and of equal length: {state} release = {BLOCK} or another multiple of {BLOCK}, up to a "
+                "hundredth of the horizon; or leave out --workers, which is faster where models are published more often."
             )
     elif isinstance(schedule, Every) and schedule.rounds < LEAST:
         raise InvalidInput(
