@@ -343,6 +343,18 @@ class Plan:
         releases = range(1, self.releases + 1)
         return bisect_left(releases, True, key=lambda k: self._outweighs(self.releases, self._round(k))) + 1
 
+    def learns_from(self, rows: int) -> Literal["nothing", "little", "enough"]:
+        """How much can be learnt if so many rows of the stream have influence; the noise is that of the whole stream.
+
+        >>> from taciturn import Hinge, L2Ball, Privacy, Problem
+        >>> plan = recommend(Problem(Hinge(), L2Ball(1.0), dimension=10), Privacy(1.0, 1e-6), horizon=100_000)
+        >>> plan.learns_from(100_000), plan.learns_from(1_000), plan.learns_from(10)
+        ('enough', 'little', 'nothing')
+        """
+        if not self._outweighs(self.releases, rows):
+            return "nothing"
+        return "little" if self._of_sums and self._signal(self.releases, rows) < _LITTLE else "enough"
+
     @property
     def hopeless(self) -> bool:
         """Whether even the last release is mostly noise."""
@@ -352,17 +364,19 @@ class Plan:
     def warning(self) -> str | None:
         """A warning if little or nothing can be learnt, else None."""
         last = self._round(self.releases)
-        if self.hopeless:
+        users = ", or other rows_per_user" if isinstance(self.private.unit, User) else ""
+        learns = self.learns_from(last)
+        if learns == "nothing":
             return (
                 f"Nothing useful can be learnt at this budget in {last:,} rounds: the noise outweighs the data in all "
-                "releases. Take a larger epsilon, more examples, fewer features, or fewer releases."
+                f"releases. Take a larger epsilon, more examples, fewer features{users}, or fewer releases."
             )
         if (blocks := self._long_blocks) is not None:
             return blocks
-        if self._of_sums and self._signal(self.releases, last) < _LITTLE:
+        if learns == "little":
             return (
                 f"Little can be learnt at this budget in {last:,} rounds: expect a model that is far from what the "
-                "same rows give without privacy. Take a larger epsilon, more examples or fewer features."
+                f"same rows give without privacy. Take a larger epsilon, more examples or fewer features{users}."
             )
         if not self._of_sums and self.burn_in is not None and self.burn_in > max(last / 2, self._round(1)):
             return f"Little can be learnt: the noise outweighs the data until round {self.burn_in:,} of {last:,}."

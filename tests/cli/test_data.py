@@ -227,6 +227,9 @@ def test_a_bad_row_stops_and_leaves_no_half_file_or_is_left_blank(folder):
     assert run("predict", "model.json", "bad.csv", "--out", "p.csv", "--bad-rows", "blank").exit_code == 0
     lines = (folder / "p.csv").read_text().splitlines()
     assert (len(lines), lines[2]) == (4, '""')
+    said = taciturn("predict", "model.json", "bad.csv", "--bad-rows", "blank")
+    assert "1 of 3 rows are bad, and their predictions are blank: age is not a number (1)." in said.stderr
+    assert taciturn("predict", "model.json", "sales.csv", "--bad-rows", "blank").stderr == ""
     blank = run("predict", "model.json", "bad.csv", "--json", "--proba", "--bad-rows", "blank").stdout.splitlines()[1]
     assert json.loads(blank) == {"prediction": None, "probabilities": {"no": None, "yes": None}}
 

@@ -201,7 +201,9 @@ def test_a_run_with_bad_rows_is_resumed_with_the_other_option(taciturn, tmp_path
     lines[17] = "abc,Oslo,yes"
     data.write_text("\n".join(lines[:41]) + "\n")
     run = ("--out", tmp_path / "run")
-    assert taciturn("learn", toml, data, *run, "--bad-rows", "zero").status == 0
+    done = taciturn("learn", toml, data, *run, "--bad-rows", "zero")
+    assert done.status == 0
+    assert "NOT PRIVATE: 1 of the 40 rows read now are bad, and have no influence." in done.err
     data.write_text("\n".join([*lines[:51], "abc,Oslo,yes", *lines[51:60]]) + "\n")
     done = taciturn("learn", toml, data, *run, "--resume", *more)
     assert (done.status, "Stopped after 50 rows" in done.out) == (2, True)

@@ -95,3 +95,26 @@ def test_factors_are_within_their_bins():
 def test_without_known_norms_nothing_is_said_of_clipping():
     declared = DECLARED | {"columns": {**DECLARED["columns"], "income": {"range": "private"}}, "learning": {}}
     assert checked(declared=declared).as_data()["clipped"] is None
+
+
+@pytest.mark.parametrize(("horizon", "learns"), [(400, "little can be learnt"), (400_000, "nothing useful")])
+def test_the_conclusion_is_about_rows_that_count_and_are_good(horizon, learns):
+    """One frequent user and bad rows leave few; the noise is that of the horizon."""
+    declared = DECLARED | {"privacy": {"epsilon": 1.0, "user": "who", "rows_per_user": 2}}
+    declared |= {"learning": {"horizon": horizon}}
+    rows = ["income,town,since,vip,ip,bought,who"]
+    rows += [f"1,Rome,,1,a,{'yes' if i % 3 else 'no'},{'often' if i % 2 else i}" for i in range(400)]
+    rows += ["much,Rome,,1,a,yes,new"] * 2
+    found = checked("\n".join(rows), declared)
+    assert (found.counted, found.used) == (204, 202)
+    assert found.conclusion.startswith(f"202 of 402 rows count and are good: {learns}")
+    assert "rows_per_user" in found.conclusion
+    assert "correct the bad rows" in found.conclusion
+    assert found.as_data()["rows_with_influence"] == 202
+    assert "not from these numbers" in found.conclusion
+
+
+def test_enough_rows_are_said_to_be_enough():
+    declared = DECLARED | {"privacy": {"epsilon": 50.0}, "learning": {"horizon": 6_000}}
+    rows = ROWS.splitlines()[0] + "\n" + "1,Oslo,2020-01-01,1,a,yes\n" * 6_000
+    assert checked(rows, declared).conclusion == "6,000 of 6,000 rows are good: that many can outweigh the noise."

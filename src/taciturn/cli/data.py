@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from contextlib import closing
 from io import TextIOWrapper
 from pathlib import Path
@@ -219,7 +220,7 @@ def _table_report(check: TableCheck) -> list[Any]:
         lines.append(reasons)
     lines += [_columns_report(check), *_rows_report(check)]
     lines += [f"- {escape(remedy)}" for remedy in check.remedies]
-    lines.append("")
+    lines += [f"- {escape(check.conclusion)}", ""]
     if check.contract.user is None:
         return [*lines, 'The contract names no column of users\' ids: state [bold]user = "…"[/bold] under \\[privacy].']
     own = f", and {check.without_id:,} rows without an id" if check.without_id else ""
@@ -313,6 +314,7 @@ def predict(
             f"release, after row {due:,}, and predict again."
         )
     kept = list(dict.fromkeys(keep or ()))
+    reasons: Counter[str] = Counter()
     opened = open_rows(
         read.contract,
         data,
@@ -320,12 +322,17 @@ def predict(
         labelled=False,
         format=format,
         keep=kept,
+        reasons=reasons,
     )
     if out is None:
         with closing(opened) as batches:
-            write_predictions(read, batches, sys.stdout, proba=proba, as_json=as_json, keep=kept)
-        return
-    with closing(opened) as batches, replaced(out) as file:
-        text = TextIOWrapper(file, encoding="utf-8", newline="")
-        write_predictions(read, batches, text, proba=proba, as_json=as_json, keep=kept)
-        text.detach()  # otherwise it closes the file, which is not flushed to the disk yet
+            rows = write_predictions(read, batches, sys.stdout, proba=proba, as_json=as_json, keep=kept)
+    else:
+        with closing(opened) as batches, replaced(out) as file:
+            text = TextIOWrapper(file, encoding="utf-8", newline="")
+            rows = write_predictions(read, batches, text, proba=proba, as_json=as_json, keep=kept)
+            text.detach()  # otherwise it closes the file, which is not flushed to the disk yet
+    if reasons:
+        why = "; ".join(f"{reason} ({count:,})" for reason, count in reasons.most_common(5))
+        more = f"; and {len(reasons) - 5:,} other reasons" if len(reasons) > 5 else ""
+        warn(f"{reasons.total():,} of {rows:,} rows are bad, and their predictions are blank: {why}{more}.")

@@ -136,20 +136,20 @@ def learn(
         opened = _rows(declared, data, bad_rows, kind, place, seen)
         stack.callback(close_source, opened)
         rows: Iterator[Batch] = opened
+        told = None
         if not resume and os.path.isfile(data):
             with closing(open_parts(declared, data, format=kind, block=FIRST)) as first:
                 told = check_first_rows(declared, first)
-            warn(None if quiet else told)
         elif not resume and bad_rows == "zero":
             rows = chain(_first_rows(opened), opened)
-        if found is None and not quiet:
-            warn(plan.warning)
         with full_disk_explained(out):
             out.mkdir(parents=True, exist_ok=True)
             folder = Folder(out, stack.enter_context(locked(out)))
             about = {"model": declared.model_digest, "declared": declared.declared}
             open_run = runs.resume if resume else partial(runs.begin, about=about)
             refresh = ReportRefresh(declared)
+            for warning in (plan.warning if found is None else None, told):
+                warn(None if quiet else warning)
             run = open_run(
                 folder,
                 Store(address, witness=witness, key=key),
@@ -204,6 +204,8 @@ def learn(
             _say(run, declared, ending, report, exact, as_json, quiet)
     for warning in warnings:
         warn(warning)
+    if counted is not None and counted.bad and not quiet:
+        warn(f"NOT PRIVATE: {counted.bad:,} of the {counted.rows:,} rows read now are bad, and have no influence.")
     _end(ending)
 
 

@@ -10,6 +10,7 @@ depend on the data: keep it on the trusted side. No error quotes a value.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -112,6 +113,7 @@ def open_rows(
     start: Position | None = None,
     keep: Sequence[str] = (),
     seen: int = 0,
+    reasons: Counter[str] | None = None,
 ) -> Generator[Batch]:
     r"""Read batches of at most `block` rows from a file, from the standard input (`"-"`), or from an open binary file.
 
@@ -123,7 +125,7 @@ def open_rows(
     a place is remembered, not what stood before it: whether the file is still the same is for the caller to check.
 
     Of the first `seen` rows of the source a bad one never stops: they were learnt from before, and are read to be
-    compared only.
+    compared only. Why the others are bad is counted in `reasons`, one reason for each; it depends on the data.
 
     The file is open until the last batch, an error, or `close()`: use `contextlib.closing` if some rows are enough.
 
@@ -149,7 +151,7 @@ def open_rows(
     """
     one_of("bad_rows", bad_rows, get_args(BadRows))
     parts = open_parts(contract, source, labelled=labelled, format=format, block=block, start=start, keep=keep)
-    return _batches(contract, parts, bad_rows, labelled, 0 if start is None else start.row, keep, seen)
+    return _batches(contract, parts, bad_rows, labelled, 0 if start is None else start.row, keep, seen, reasons)
 
 
 def open_parts(
@@ -248,6 +250,7 @@ def _batches(
     first: int,
     keep: Sequence[str],
     seen: int,
+    reasons: Counter[str] | None,
 ) -> Generator[Batch]:
     with closing(parts):
         for part in parts:
@@ -261,6 +264,8 @@ def _batches(
                 if row:
                     yield whole.head(row)
                 raise _bad_row(part, row, contract, labelled)
+            if reasons is not None:
+                reasons.update(part.error(row, contract, labelled) for row in np.flatnonzero(bad).tolist())
             yield whole
             first += len(X)
 

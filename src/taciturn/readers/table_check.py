@@ -166,8 +166,8 @@ class TableCheck:
         Rows, and those of them that are bad: examples without influence.
     users, without_id : int
         Distinct ids, and rows without one; 0 if the contract names no column of ids.
-    counted : int
-        Rows that count under the contract's bounds on users.
+    counted, used : int
+        Rows that count under the contract's bounds on users, and those of them that are good.
     rows_per_user : dict
         Rows of the user at each percentile.
     reasons : Counter
@@ -188,6 +188,7 @@ class TableCheck:
     bad: int = 0
     without_id: int = 0
     counted: int = 0
+    used: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
     columns: dict[str, ColumnCheck] = field(default_factory=dict)
     target: ColumnCheck = field(default_factory=lambda: ColumnCheck("target"))
@@ -317,12 +318,29 @@ class TableCheck:
             )
         return said
 
+    @property
+    def conclusion(self) -> str:
+        """How much can be learnt from the rows that have influence, by the noise of the plan."""
+        several = isinstance(self.unit, User)
+        rows = f"{self.used:,} of {self.rows:,} rows {'count and ' if several else ''}are good"
+        if (learns := self.plan.learns_from(self.used)) == "enough":
+            return f"{rows}: that many can outweigh the noise."
+        much = "nothing useful" if learns == "nothing" else "little"
+        remedies = [
+            *(["correct the bad rows where the file is made"] if self.bad else []),
+            "take a larger epsilon, more rows or fewer features",
+            *(["decide on other rows_per_user"] if several else []),
+        ]
+        return f"{rows}: {much} can be learnt from that many at this budget. So {'; '.join(remedies)}. {_PUBLIC}"
+
     def as_data(self) -> dict[str, Any]:
         """As plain data, for JSON."""
         data: dict[str, Any] = {
             "not_private": True,
             "rows": self.rows,
             "bad_rows": self.bad,
+            "rows_with_influence": self.used,
+            "conclusion": self.conclusion,
             "reasons": dict(self.reasons.most_common()),
             "columns": {name: column.as_data() for name, column in self.columns.items()},
             "target": self.target.as_data(),
@@ -362,7 +380,7 @@ def check_table(
     records = new_records(seed=0)
     for part in parts:
         rounds: Integers = np.arange(check.rows + 1, check.rows + len(part.lines) + 1)
-        _count(check, part, show_values)
+        good = ~_count(check, part, show_values)
         if (users := part.users(contract)) is not None:
             for user in users.tolist():
                 if user is None:
@@ -374,6 +392,8 @@ def check_table(
                 blocks = plan.private.timetable.block_of(rounds)
                 counts, records = admit(unit, records, users, blocks, periods_of(unit, rounds, None))
                 check.counted += int(counts.sum())
+                good = good & counts
+        check.used += int(good.sum())
         check.rows += len(part.lines)
         tell(check.rows)
     if not isinstance(unit, User):
@@ -381,8 +401,8 @@ def check_table(
     return check
 
 
-def _count(check: TableCheck, part: Parsed, show_values: bool) -> None:
-    """Count what the rows of a part hold."""
+def _count(check: TableCheck, part: Parsed, show_values: bool) -> Bad:
+    """Count what the rows of a part hold, and return which are bad."""
     contract = check.contract
     X, y, bad = part.encode(contract, labelled=True)
     check.bad += int(bad.sum())
@@ -396,7 +416,7 @@ def _count(check: TableCheck, part: Parsed, show_values: bool) -> None:
         _count_reasons(check, part, parsed & bad)
     good = ~bad
     if not good.any():
-        return
+        return bad
     X, y = X[good], y[good]
     if contract.target.names:
         classes = (y > 0.0).astype(np.int64) if len(contract.target.names) == 2 else y.astype(np.int64)
@@ -408,6 +428,7 @@ def _count(check: TableCheck, part: Parsed, show_values: bool) -> None:
     lowest, highest = X.min(axis=0), X.max(axis=0)
     check._lowest = lowest if check._lowest is None else np.minimum(check._lowest, lowest)
     check._highest = highest if check._highest is None else np.maximum(check._highest, highest)
+    return bad
 
 
 def _count_reasons(check: TableCheck, part: Parsed, bad: Bad) -> None:
