@@ -9,6 +9,7 @@ from taciturn import InvalidInput
 from taciturn.columns.declaration import column_of
 from taciturn.columns.kinds import Bins, Categories, Date, Hashed, Ignored, PrivateRange, Range, Text, check_values
 from taciturn.columns.scales import Scale
+from taciturn.columns.target import Classes
 from taciturn.columns.values import PlainValues
 from taciturn.contract.explain import column_in_words
 
@@ -347,3 +348,38 @@ def test_an_ignored_column_has_nothing():
     assert (Ignored("note").width, Ignored("note").names, Ignored("note").error("x")) == (0, (), None)
     with pytest.raises(InvalidInput, match="ignored"):
         Ignored("note").encode(PlainValues(["x"]), np.zeros((1, 0)))
+
+
+@pytest.mark.parametrize(
+    ("declared", "value", "place"),
+    [
+        (("7", "12", "high"), "7.0", 0),
+        (("7", "12", "high"), 12.0, 1),
+        (("7", "7.0"), "7.0", 1),  # what is declared is compared as it is spelt first
+        (("07", "x"), "7", None),  # a declared code is not a number in its shortest spelling
+        (("true", "false"), "True", 0),
+        (("false", "true"), "FALSE", 0),
+        (("true", "false"), True, 0),
+        (("true", "false"), "tRue", None),
+        (("true", "false", "unknown"), "True", None),
+        (("True", "False"), "True", 0),
+        (("True", "False"), "true", None),
+        (("Köln", "Bonn"), "Ko\u0308ln", 0),
+        (("Ko\u0308ln", "Bonn"), "Köln", 0),
+        ((7, 12), "7.0", 0),
+    ],
+)
+def test_spellings_of_a_declared_value(declared, value, place):
+    """The same for many values and for one, and for classes."""
+    column = Categories("x", declared)
+    out = np.zeros((2, len(declared)))
+    column.encode(PlainValues([value, "other"]), out)
+    assert out[0].tolist() == [float(i == place) for i in range(len(declared))]
+    assert not out[1].any()
+    assert column.pairs(value) == (() if place is None else ((place, 1.0),))
+    assert (Classes("x", declared).error(value) is None) == (place is not None)
+
+
+def test_two_spellings_of_one_character_are_one_value():
+    with pytest.raises(InvalidInput, match="names a value twice"):
+        check_values("k", ["Köln", "Ko\u0308ln"])

@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable
@@ -809,17 +810,27 @@ def _declared(missing: Any, default: Any, indicator: bool = False) -> dict[str, 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The declared values of a column: numbers, compared as numbers, or texts, compared as texts.
+    """The declared values of a column: numbers, compared as numbers, or texts.
+
+    Texts are compared in Unicode's composed form (NFC). A number that is spelt otherwise than a declared text, as 7.0
+    than "7", is that text; and where "true" and "false" are declared and nothing else, so are True, TRUE, False and
+    FALSE, in which other programs spell them.
 
     >>> Vocabulary((1, 2, 7)).place("7.0"), Vocabulary(("a", "b")).place("c")
     (2, -1)
+    >>> Vocabulary(("7", "high")).place("7.0"), Vocabulary(("true", "false")).place("False")
+    (0, 1)
     """
 
     values: tuple[Named, ...]
 
     @cached_property
     def _places(self) -> dict[Named, int]:
-        return {value if isinstance(value, str) else float(value): i for i, value in enumerate(self.values)}
+        return {_composed(value) if isinstance(value, str) else float(value): i for i, value in enumerate(self.values)}
+
+    @cached_property
+    def _truth(self) -> bool:
+        return set(self.values) == {"true", "false"}
 
     @property
     def numeric(self) -> bool:
@@ -830,7 +841,14 @@ class Vocabulary:
         """The index of a text among the declared values, or -1."""
         if text is None:
             return -1
-        return self._places.get(number_of(text) if self.numeric else text, -1)
+        if self.numeric:
+            return self._places.get(number_of(text), -1)
+        place = self._places.get(_composed(text), -1)
+        if place < 0 and self._truth and text in ("True", "TRUE", "False", "FALSE"):
+            return self._places[text.lower()]
+        if place < 0 and not math.isnan(number := number_of(text)):
+            return self._places.get(text_of(number) or "", -1)
+        return place
 
     def places(self, values: Values) -> tuple[NDArray[np.int64], Bad]:
         """The index of each value among the declared ones, or -1; and which values are missing."""
@@ -838,6 +856,11 @@ class Vocabulary:
         places = np.array([self.place(text) for text in texts], dtype=np.int64)
         missing = np.array([text is None for text in texts], dtype=np.bool_)
         return places[codes], missing[codes]
+
+
+def _composed(text: str) -> str:
+    """A text in the form in which equal characters have equal code points."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def named(values: Iterable[Any]) -> tuple[Named, ...]:
@@ -864,12 +887,12 @@ def check_values(key: str, values: Iterable[Any]) -> tuple[Named, ...]:
         if any(isinstance(v, bool | np.bool_) for v in listed):
             raise InvalidInput(
                 f"{key} must list numbers or texts, got {short_repr(listed)}. Write truth values as texts: "
-                '"true" and "false" for those of Parquet, JSON and data frames, and as they are spelt for CSV.'
+                '"true" and "false".'
             )
         raise InvalidInput(
             f'{key} must list numbers or texts, as in [1, 2] or ["no", "yes"]; got {short_repr(listed)}.'
         )
-    spelt = [v.strip() if isinstance(v, str) else float(v) for v in listed]
+    spelt = [_composed(v.strip()) if isinstance(v, str) else float(v) for v in listed]
     if "" in spelt:
         raise InvalidInput(f"{key} names an empty text. Leave it out: an empty value is a missing one.")
     if len(set(spelt)) < len(spelt):
