@@ -241,9 +241,9 @@ def test_bins_take_their_lower_edge_and_the_end_bins_what_lies_outside():
     assert bad.tolist() == [False] * 7 + [True]
 
 
-def test_numbers_are_matched_as_numbers_and_texts_as_texts():
+def test_numbers_are_matched_as_numbers_and_texts_also_as_they_are_spelt():
     assert encode(Categories("x", (1, 7)), ["1.0", "07", "7e0", "1a"])[0].tolist() == [[1, 0], [0, 1], [0, 1], [0, 0]]
-    assert encode(Categories("x", ("1", "7")), ["1.0", " 7 "])[0].tolist() == [[0, 0], [0, 1]]
+    assert encode(Categories("x", ("1", "7")), ["1.0", " 7 "])[0].tolist() == [[1, 0], [0, 1]]
 
 
 def test_hashes_are_the_same_for_ever():

@@ -118,6 +118,23 @@ def test_a_run_is_closed_and_followed(case, where):
     assert (run.stream.t, run.stream.k) == (20, 10)
 
 
+@pytest.mark.privacy
+@pytest.mark.parametrize("where", PLACES)
+def test_a_run_has_one_successor(case, where):
+    """A second one would start from the same model at a cost that no promise has; called again, the first is found."""
+    made = case(where)
+    first = renewed(made).run.saved.lineage
+    (made.path / "second").mkdir()
+    if where == "apart":
+        made.place["new"] = made.path / "second.db"
+    with pytest.raises(StateConflict, match="was closed before: a run follows it already"):
+        renewed(made, folder="second", name="second")
+    assert len(Ledger(made.place["ledger"]).lines) == 2
+    if where == "apart":
+        made.place["new"] = made.path / "new.db"
+    assert renewed(made).run.saved.lineage == first
+
+
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("where", PLACES)
 def test_a_process_may_be_killed_at_every_commit(case, where, after, monkeypatch, tmp_path):

@@ -101,11 +101,16 @@ def _opened(
 ) -> Run:
     if settings["name"] in store.names():
         raise StateConflict(f"{folder.path} holds a run that does not follow {closing.name}. Pass another --out.")
+    ledger: Ledger | None = settings["ledger"]
+    if closing.closed and (ledger is None or not ledger.renews):  # with one that renews, it may have been closed first
+        raise StateConflict(
+            f"{closing.name} in {old.address} was closed before: a run follows it already, and a second one would cost its "
+            "budget again, beside what was promised. Pass the folder of the first by --out, or renew that one."
+        )
     together = closing if old.address == store.address and not closing.closed else None
     try:
         return begin(folder, store, plan, contract, closes=together, about=about, **settings)
     except BudgetExhausted:
-        ledger: Ledger | None = settings["ledger"]
         if together is not None or closing.closed or ledger is None or not ledger.renews:
             raise
         old.close(closing)  # which may make room: it counts in no later period
