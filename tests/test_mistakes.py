@@ -195,9 +195,28 @@ def test_the_dry_run_shows_no_value_but_on_demand(shell):
 def test_the_dry_run_says_what_is_no_missing_value(shell):
     table = with_row("NA,Oslo,x,yes")
     _, out, _ = shell("check", "c.toml", "t.csv", table=table)
-    assert "age: a text such as NA or - is not a missing value" in " ".join(out.split())
+    said = " ".join(out.split())
+    assert "age: write a number as in 4821.85, without separators of thousands" in said
+    assert "a text such as NA or - is not a missing value" in said
     _, out, _ = shell("check", "c.toml", "t.csv", table=with_row(",Oslo,x,yes"))
     assert "is not a missing value" not in out
+
+
+def test_files_that_are_not_there_are_named(shell):
+    """Of any format, and a folder without a run."""
+    for name in ("nowhere.parquet", "nowhere.csv"):
+        status, _, said = shell("check", "c.toml", name)
+        assert (status, f"{name} cannot be read: No such file or directory. Check its name" in said) == (2, True)
+    status, _, said = shell("renew", "c.toml", "nope", "--out", "next")
+    assert (status, "nope holds no run that could be followed" in said) == (2, True)
+
+
+def test_the_dry_run_says_how_dates_are_written(shell):
+    declared = CONTRACT.replace("[columns]\n", '[columns]\nsince = { date = ["2020-01-01", "2024-01-01"] }\n')
+    table = TABLE.replace(HEADER, f"since,{HEADER}").splitlines()
+    table = "\n".join([table[0], *(f"31.12.2023,{line}" for line in table[1:])])
+    _, out, _ = shell("check", "c.toml", "t.csv", contract=declared, table=table)
+    assert "since: write a date as in 2023-12-31, and not day.month.year" in " ".join(out.split())
 
 
 def test_the_dry_run_tells_a_column_without_values(shell):
@@ -205,7 +224,7 @@ def test_the_dry_run_tells_a_column_without_values(shell):
     rows = "\n".join(f'{{"agee": {20 + i}, "town": "Oslo", "bought": "yes"}}' for i in range(9))
     _, out, _ = shell("check", "c.toml", "t.csv", "--format", "json", table=rows)
     said = " ".join(out.split())
-    assert "no row has a value of age: check how its name is spelt" in said
+    assert "no row has a value of age: declare { ignore = true } if it is known to be empty; in JSON lines" in said
     assert "of the values of age are missing" not in said
 
 

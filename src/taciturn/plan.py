@@ -393,8 +393,8 @@ class Plan:
             return None
         moves = horizon // schedule.rounds
         return (
-            f"Little can be learnt: private FTRL moves its point once in a release, {moves} time{'s' * (moves != 1)} in "
-            f"{horizon:,} rows. Leave release out, which publishes every {usual:,} rows, or learn squared loss."
+            f"Little can be learnt: private FTRL moves its point once in a release, {moves} time{'s' * (moves != 1)} "
+            f"in {horizon:,} rows. Leave release out, which publishes every {usual:,} rows, or learn squared loss."
         )
 
     @property
@@ -1096,8 +1096,8 @@ def _for_workers(
         shorter = f"Let it publish every {most:,} rows; or learn" if most else "Learn"
         raise InvalidInput(
             f"private FTRL by workers would move its point {horizon // rounds:,} times in {horizon:,} rows, once in a "
-            f"block of {rounds:,}, and learn next to nothing. {shorter} squared loss, whose sums do not depend on blocks; "
-            "or leave workers out."
+            f"block of {rounds:,}, and learn next to nothing. {shorter} squared loss, whose sums do not depend on "
+            "blocks; or leave workers out."
         )
     return schedule, (
         f"; a block of {rounds:,} rows is one job of {workers} workers at the point released last, so that points move "

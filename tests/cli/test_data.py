@@ -108,6 +108,8 @@ def test_init_takes_names_where_there_is_no_header(folder):
         (("--positive", "yes", "--target-range", "0:1"), "State one of them"),
         (("--rows-per-user", "4"), "as in --user customer_id"),
         (("--epsilon", "0"), "epsilon must be positive"),
+        (("--classes", ">50K"), "For one against the rest, use --positive"),
+        (("--range", "bought=0:1"), "bought is the target, and no feature"),
     ],
 )
 def test_init_rejects_what_check_would_reject(folder, options, words):

@@ -26,8 +26,10 @@ from taciturn.core.state import read_extra, read_state
 from taciturn.datasets import customers
 from taciturn.errors import BudgetExhausted
 from taciturn.readers.rows import Position, open_rows
+from taciturn.runs.files import Folder, locked
 from taciturn.runs.report import NOT_PRIVATE, SIMULATION
 from taciturn.runs.resume import BLOCK, FIRST, Checkpoint, Link, RowChain
+from taciturn.runs.run import begin
 from taciturn.store import Chunk, Store
 from taciturn.store.encryption import new_key
 
@@ -253,6 +255,43 @@ def test_a_run_that_cannot_resume_is_rejected_in_one_sentence(taciturn, tmp_path
     assert words in done.err
     assert done.err.count("\n") == 1
     assert (tmp_path / "run" / "stream.db").read_bytes() == before
+
+
+def test_a_run_without_a_release_has_no_file_of_releases(taciturn, tmp_path):
+    """What is listed is there."""
+    toml, data = write_case(tmp_path, 5, release="10", horizon=50)
+    done = taciturn("learn", toml, data, "--out", tmp_path / "run")
+    assert (done.status, "models.jsonl" in done.out) == (0, False)
+    assert "0 models released" in done.out
+    assert not (tmp_path / "run" / "models.jsonl").exists()
+    files = json.loads(taciturn("learn", toml, data, "--out", tmp_path / "run", "--resume", "--json").out)["files"]
+    assert "models.jsonl" not in files
+
+
+def test_a_run_that_began_by_another_plan_is_named(taciturn, tmp_path):
+    """As one for workers, begun in Python: its contract's plan cannot resume it."""
+    toml, data = write_case(tmp_path, 50)
+    contract = read_contract(toml)
+    place = tmp_path / "run"
+    place.mkdir()
+    other = replace(contract, release=5).plan()
+    with locked(place) as handle:
+        run = begin(Folder(place, handle), Store(place / "stream.db"), other, contract.digest)
+        [batch] = open_rows(contract, data)
+        run.learn(batch.X[:20], batch.y[:20])
+        run.commit()
+    done = taciturn("learn", toml, data, "--out", place, "--resume")
+    assert (done.status, "began by another plan than that of its contract" in done.err) == (2, True)
+
+
+def test_more_workers_than_cores_are_warned_of(taciturn, tmp_path, monkeypatch, capsys):
+    toml, data = write_case(tmp_path, 50)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
+    monkeypatch.setattr("taciturn.cli.learn._check_workers", lambda *_: None)
+    monkeypatch.setattr("taciturn.runs.run.find", lambda *_, **__: pytest.fail("far enough"))
+    with pytest.raises(pytest.fail.Exception):
+        taciturn("learn", toml, data, "--out", tmp_path / "run", "--workers", 200)
+    assert "--workers 200 are more than the 2 cores here, and slower. Use at most 2." in capsys.readouterr().err
 
 
 def test_another_contract_is_rejected(taciturn, tmp_path):

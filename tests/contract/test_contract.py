@@ -249,7 +249,8 @@ def test_features_are_declared(features):
     [
         ("cosine", "learning.features must be one of linear, random"),
         (True, "learning.features must be one of linear, random"),
-        ({"count": 20}, "learning.features.scale must be a number"),
+        ({"count": 20}, "learning.features.scale is missing. State it, as in scale = 2.0; or write features = 20"),
+        ({"count": 20, "scale": "wide"}, "learning.features.scale must be a number"),
         ({"count": 2.5, "scale": 1.0}, "learning.features.count must be an integer"),
         ({"count": 20, "scale": 1.0, "sead": 1}, "learning.features.sead is unknown"),
         ({"count": 20, "scale": [1.0]}, "scale has 1 numbers for 10 features"),
@@ -259,6 +260,21 @@ def test_wrong_features_are_rejected(features, words):
     """With the key, as everywhere."""
     with pytest.raises(InvalidInput, match=words):
         contract(features=features).problem  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[columns]\nage = { range = [0, 1] }\nage = { ignore = true }\n", "age is declared twice"),
+        ("[columns]\nage = { range = [0, 1] }\nage = { ignore = true }", "age is declared twice"),
+        ("[columns]\n[target]\n[columns]\n", r"\[columns\] is declared twice"),
+        ("[columns]\nage = { hash = 2, hash = 3 }\n", "hash is declared twice"),
+    ],
+)
+def test_what_is_declared_twice_is_named(tmp_path, text, words):
+    (tmp_path / "taciturn.toml").write_text(text)
+    with pytest.raises(InvalidInput, match=f"{words}. Remove one of the two."):
+        read_contract(tmp_path / "taciturn.toml")
 
 
 def test_a_column_with_the_name_of_a_random_feature_is_rejected():

@@ -265,6 +265,10 @@ def test_an_answer_that_is_no_number_is_quoted():
     answers = iter(["left", "1", *[""] * 9])
     ask(draft, lambda about: asked.append(about) or next(answers))
     assert asked[1].startswith("epsilon must be a number, as in 1; got 'left'.")
+    answers, asked = iter(["0", "1", *[""] * 9]), []
+    ask(draft := Draft("s.csv", ["x"]), lambda about: asked.append(about) or next(answers))
+    assert "got 0." in asked[1]
+    assert "0.0" not in asked[1]
 
 
 def test_a_column_of_ids_is_asked_for_and_how_many_rows_count():
@@ -361,3 +365,24 @@ def test_options_declare_a_column_once():
         stated_columns(["a"], ["a=0:1"], [], ["a=4"], [])
     with pytest.raises(InvalidInput, match="the hash of a must be an integer"):
         stated_columns(["a"], [], [], ["a=x"], [])
+
+
+@pytest.mark.parametrize("answer", ["50,000", "1,050", "-12,000,500"])
+def test_a_number_with_separators_is_no_list(answer):
+    with pytest.raises(InvalidInput, match=f"Write one as {answer.replace(',', '')}, and several with blanks"):
+        kind_of(answer, "income")
+    assert kind_of("50, 000", "income") == {"categories": [50, 0]}
+    assert kind_of("200,404,500", "code") == {"categories": [200, 404, 500]}
+
+
+def test_a_target_is_not_declared_as_a_feature():
+    """It was dropped without a word."""
+    declared = {"income": {"range": [0, 1]}}
+    with pytest.raises(InvalidInput, match=r"income is the target, and no feature. State what it is by --target-range"):
+        Draft("x.csv", ["income", "age"], target={"column": "income"}, columns=declared)
+    with pytest.raises(InvalidInput, match="income is the column of ids"):
+        Draft("x.csv", ["income", "age"], privacy={"user": "income"}, columns=declared)
+
+
+def test_the_draft_says_where_a_stream_without_a_horizon_ends():
+    assert "many streams end at 2^23" in Draft("x.csv", ["age"]).text()

@@ -28,7 +28,7 @@ def test_a_good_label_is_enough():
 def test_another_spelling_is_an_error(label):
     with pytest.raises(InvalidInput, match=r"spelt as in target.positive, .* nothing was learnt or spent"):
         told(["1,no", f"1,{label}"], positive=["yes"])
-    with pytest.raises(InvalidInput, match="spelt as in target.classes"):
+    with pytest.raises(InvalidInput, match=r"spelt as in target\.classes"):
         told(["1,no", f"1,{label}"], classes=["no", "yes"])
 
 

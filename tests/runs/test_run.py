@@ -122,7 +122,7 @@ def test_an_input_that_is_too_short_is_refused(tmp_path):
 def test_rows_past_the_horizon_are_refused_and_those_before_are_learnt(tmp_path):
     """A finished run that is resumed with more rows stays as it is."""
     run, ending = go(tmp_path, DECLARED, batches(DECLARED, 45, 8))
-    assert (ending.why, ending.status, run.stream.t, run.stream.k) == ("refused", 2, 40, 20)
+    assert (ending.why, ending.status, run.stream.t, run.stream.k) == ("rejected", 2, 40, 20)
     assert "horizon" in str(ending.error)
     before = files(tmp_path)
     _, ending = go(tmp_path, DECLARED, batches(DECLARED, 45, 8), again=True)
@@ -355,7 +355,7 @@ def test_a_refusal_of_the_reader_commits_what_came_before(tmp_path):
         raise InvalidInput("line 19: age is 'abc', which is not a number.")
 
     run, ending = go(tmp_path, DECLARED, stops())
-    assert (ending.why, ending.status, run.stream.t) == ("refused", 2, 17)
+    assert (ending.why, ending.status, run.stream.t) == ("rejected", 2, 17)
     check(tmp_path, DECLARED)
     assert go(tmp_path, DECLARED, batches(DECLARED, 40, 5), again=True)[0].stream.t == 40
 

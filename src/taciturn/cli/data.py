@@ -17,8 +17,6 @@ from taciturn.errors import positive as above_0
 from taciturn.readers.source import Format
 
 if TYPE_CHECKING:  # imported inside commands, so that the others start fast
-    from taciturn.contract.contract import Contract
-    from taciturn.plan import Plan
     from taciturn.readers.draft_contract import Draft
     from taciturn.readers.table_check import TableCheck
 
@@ -89,9 +87,12 @@ def init(
     asks = sys.stdin.isatty() and data != "-" and not (yes or as_json)
     if rows_per_user is not None and user is None and not asks:
         raise InvalidInput("--rows-per-user needs a column of ids. State it, as in --user customer_id.")
+    listed = values_of(classes, "classes") if classes else None
+    if listed is not None and len(listed) < 2:
+        raise InvalidInput("--classes lists all classes, and has one. For one against the rest, use --positive.")
     predicted = _given(
         column=target,
-        classes=classes and values_of(classes, "classes"),
+        classes=listed,
         positive=positive and values_of(positive, "positive"),
         range=target_range and range_of(target_range, "the target"),
     )

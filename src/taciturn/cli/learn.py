@@ -116,6 +116,9 @@ def learn(
     )  # the reader stops at bad rows, so that a run can be resumed with either option
     if workers is not None:
         _check_workers(declared, plan, workers, data, format, diagnostics)
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        if workers > cores:
+            warn(f"--workers {workers} are more than the {cores} cores here, and slower. Use at most {cores}.")
     warn(plan.delta_warning)
     address = store or str(Folder(out).store)
     stream = name or (out.resolve().name if store else runs.NAME)
@@ -329,7 +332,8 @@ def _say(run: Run, contract: Contract, ending: Ending, report: bool, exact: bool
         )
         page = "" if not report else "; report.html is NOT PRIVATE" if exact else ", report.html"
         secret = run.folder.store.name if run.in_folder else run.store.address
-        typer.echo(f"{run.folder.path}: model.json, models.jsonl{page}; {secret} is secret.")
+        releases = ", models.jsonl" if run.stream.k else ""
+        typer.echo(f"{run.folder.path}: model.json{releases}{page}; {secret} is secret.")
 
 
 def _end(ending: Ending) -> None:

@@ -58,6 +58,8 @@ def renew(
     warn(plan.delta_warning)
     if old.resolve() == out.resolve():
         raise InvalidInput("the new run needs a folder of its own. Pass another folder by --out.")
+    if old_store is None and not Folder(old).store.exists():
+        raise InvalidInput(f"{old} holds no run that could be followed. Pass the folder of one, or --old-store.")
     before = old_store or str(Folder(old).store)
     Database(before)  # a wrong address is an error, and not a new database
     address = store or str(Folder(out).store)

@@ -437,7 +437,8 @@ class Date:
         month, day = spelt // 100 % 100, spelt % 100
         years = (spelt // 10_000 >= int(self.low[:4])) & (spelt // 10_000 <= int(self.high[:4]))
         valid = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
-        return far | (days & (spelt == times) & years & valid)
+        doubtful: Bad = far | (days & (spelt == times) & years & valid)
+        return doubtful
 
     def _is_doubtful(self, seconds: float, value: Any) -> bool:
         """Whether one value is a number that counts no seconds."""
@@ -472,8 +473,8 @@ class Date:
         seconds = time_of(value)
         if self._is_doubtful(seconds, value):
             return (
-                f"{self.name} is a number, of which seconds since 1970 are read, and neither milliseconds nor days as in "
-                "20240531"
+                f"{self.name} is a number, of which seconds since 1970 are read, and neither milliseconds nor days as "
+                "in 20240531"
             )
         if not math.isnan(seconds):
             return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,8 +25,10 @@ FeatureChoice = FeatureName | int | RandomFeatures
 
 def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The content of a contract file, as plain data."""
+    text = ""
     try:
-        return tomllib.loads(Path(path).read_bytes().decode("utf-8-sig"))
+        text = Path(path).read_bytes().decode("utf-8-sig")
+        return tomllib.loads(text)
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}. Draft a contract with taciturn init.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -36,10 +39,29 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
             ) from None
         if isinstance(error, UnicodeDecodeError):
             raise InvalidInput(f"{path} is not UTF-8 text. Save it in that encoding.") from None
+        if (twice := _twice(text, str(error))) is not None:
+            raise InvalidInput(f"{path}: {twice} is declared twice. Remove one of the two.") from None
         raise InvalidInput(
             f"{path} is not valid TOML: {error}. Put texts in quotes, and names with a blank or a letter that is not "
             "from a to z, too; lists in brackets; and what is in braces on one line."
         ) from None
+
+
+def _twice(text: str, error: str) -> str | None:
+    r"""The key or table that a parser's error is about, if it says that it is there twice; None otherwise.
+
+    >>> _twice("[columns]\nage = 1\nage = 2", "Cannot overwrite a value (at end of document)")
+    'age'
+    """
+    if found := re.match(r"Cannot declare \((.*?),?\) twice", error):
+        return "[" + ".".join(part.strip().strip("'\"") for part in found[1].split(",")) + "]"
+    if found := re.match(r"Duplicate inline table key '(.*)'", error):
+        return found[1]
+    if not error.startswith("Cannot overwrite a value"):
+        return None
+    at = re.search(r"at line (\d+)", error)
+    lines = text.splitlines()[: int(at[1]) if at else None]
+    return next((line.partition("=")[0].strip() for line in reversed(lines) if "=" in line), None)
 
 
 def release_of(learning: Section) -> str | int:
@@ -83,6 +105,8 @@ def features_of(learning: Section) -> FeatureChoice:
         return learning.choice("features", names, "linear", also="a number of random features")
     table = learning.section("features")
     scale = table.take("scale")
+    if scale is None:
+        table.number("scale", remedy=f"State it, as in scale = 2.0; or write features = {value.get('count', 300)}.")
     scales = scale if isinstance(scale, list) else [scale]
     if not scales or not all(map(is_number, scales)):
         raise InvalidInput(f"{table.key('scale')} must be a number, or a list of one for each feature.")

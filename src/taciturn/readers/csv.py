@@ -107,7 +107,7 @@ class CsvRows:
         try:
             text = line.decode().removesuffix("\n").removesuffix("\r")
         except UnicodeDecodeError:
-            return "it is not UTF-8"
+            return "it is not UTF-8, in which the file must be saved or converted (iconv -f latin1 -t utf-8)"
         if not text:
             return "it is empty"
         fields = split(text, self.header.delimiter)

@@ -24,6 +24,8 @@ from taciturn.readers.parquet import open_parquet
 from taciturn.readers.source import Source, format_of, opened
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})*,0\d{2}(,\d{3})*")
+"""A number with separators of thousands: no list has an entry such as 000 or 050."""
 _DAYS = re.compile(r"\d{4}-\d{2}-\d{2}:\d{4}-\d{2}-\d{2}")
 
 
@@ -53,6 +55,9 @@ class Draft:
                 raise InvalidInput(
                     f"{name} is not a column of {self.source}, which has {', '.join(self.names)}. Name one of these."
                 )
+        for name in named:
+            if name in self.columns:
+                raise InvalidInput(_declared_elsewhere(name, name == self.target.get("column")))
         if "column" in self.target and self.target["column"] == self.privacy.get("user"):
             raise InvalidInput(_ids_are_no_target(self.target["column"]))
 
@@ -125,7 +130,7 @@ _MEANING = {
 }
 _SETTINGS = (
     '# loss = "logistic"  # or hinge; for numbers squared, absolute, huber, quantile',
-    "# horizon = 100000   # number of rows; without it the stream has no end, and the noise is larger",
+    "# horizon = 100000   # number of rows; without it the noise is larger, and many streams end at 2^23",
     "# feature_bound = 2.0  # largest norm of a row; by default a little less than the columns allow",
 )
 
@@ -247,6 +252,11 @@ def values_of(text: str, key: str) -> list[Named]:
     >>> values_of("1,2", "soil"), values_of("no, 1", "bought")
     ([1, 2], ['no', '1'])
     """
+    if _THOUSANDS.fullmatch(text.strip()):
+        raise InvalidInput(
+            f"{text.strip()} for {key} could be one number or several. Write one as {text.strip().replace(',', '')}, "
+            f"and several with blanks, as {text.strip().replace(',', ', ')}."
+        )
     texts = [part.strip() for part in text.split(",")]
     numbers = [number_of(part) for part in texts]
     numeric = all(number == number for number in numbers)
@@ -482,6 +492,8 @@ def _take(draft: Draft, key: str, answer: str) -> str:
     other = {"column": draft.privacy.get("user"), "user": draft.target.get("column")}
     if other.get(name, ...) == value:
         raise InvalidInput(_ids_are_no_target(value))
+    if name in ("column", "user") and value in draft.columns:
+        raise InvalidInput(_declared_elsewhere(value, name == "column"))
     _section(draft, table)[name] = value
     return f"{name} = {toml(value)}"
 
@@ -490,16 +502,22 @@ def _ids_are_no_target(name: str) -> str:
     return f"{name} cannot be both the column of ids and the target. Name another column for one of them."
 
 
+def _declared_elsewhere(name: str, target: bool) -> str:
+    if target:
+        return f"{name} is the target, and no feature. State what it is by --target-range, --classes or --positive."
+    return f"{name} is the column of ids, and no feature. Leave out what declares it as one."
+
+
 def _epsilon(answer: str) -> float:
     number = number_of(answer)
     if number != number:
         raise InvalidInput(f"epsilon must be a number, as in 1; got {answer!r}.")
-    return positive("epsilon", number)
+    return positive("epsilon", _short(number))
 
 
 def _integer(name: str, answer: str) -> int:
     number = number_of(answer)
-    return integer(name, number if number == number else answer)
+    return integer(name, _short(number) if number == number and abs(number) < math.inf else answer)
 
 
 def _named(draft: Draft, answer: str) -> str:

@@ -80,8 +80,8 @@ def check_first_rows(contract: Contract, parts: Iterator[Parsed]) -> str | None:
     what = f"has a label of {key}" if not known else "has another class than one"
     return (
         f"NOT PRIVATE: none of {these} of the data {what}, and the "
-        "run spends its budget all the same. Unless such labels are rare, or come later, stop it and run taciturn check "
-        "CONTRACT DATA."
+        "run spends its budget all the same. Unless such labels are rare, or come later, stop it and run taciturn "
+        "check CONTRACT DATA."
     )
 
 

@@ -26,6 +26,9 @@ def open_parquet(source: Source) -> Any:
         raise InvalidInput("Parquet cannot be read from a pipe. Pass the file name, or pipe CSV or JSON lines.")
     try:
         return parquet.ParquetFile(source, pre_buffer=False)
+    except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
+        reason = os.strerror(error.errno) if error.errno else "No such file or directory"
+        raise InvalidInput(f"{source} cannot be read: {reason}. Check its name and permissions.") from None
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(error) from None
 

@@ -151,7 +151,8 @@ def open_rows(
     """
     one_of("bad_rows", bad_rows, get_args(BadRows))
     parts = open_parts(contract, source, labelled=labelled, format=format, block=block, start=start, keep=keep)
-    return _batches(contract, parts, bad_rows, labelled, 0 if start is None else start.row, keep, seen, reasons)
+    unit = "row" if format_of(source, format) == "parquet" else "line"
+    return _batches(contract, parts, bad_rows, unit, labelled, 0 if start is None else start.row, keep, seen, reasons)
 
 
 def open_parts(
@@ -246,6 +247,7 @@ def _batches(
     contract: Contract,
     parts: Generator[Parsed],
     bad_rows: str,
+    unit: str,
     labelled: bool,
     first: int,
     keep: Sequence[str],
@@ -263,18 +265,18 @@ def _batches(
                 row = known + int(bad[known:].argmax())
                 if row:
                     yield whole.head(row)
-                raise _bad_row(part, row, contract, labelled)
+                raise _bad_row(part, row, contract, unit, labelled)
             if reasons is not None:
                 reasons.update(part.error(row, contract, labelled) for row in np.flatnonzero(bad).tolist())
             yield whole
             first += len(X)
 
 
-def _bad_row(part: Parsed, row: int, contract: Contract, labelled: bool) -> BadRow:
+def _bad_row(part: Parsed, row: int, contract: Contract, unit: str, labelled: bool) -> BadRow:
     """The error of a bad row, which tells its line, its column and the reason."""
     option = "zero to use bad rows as examples without influence" if labelled else "blank to leave its prediction blank"
     return BadRow(
-        f"line {part.lines[row]}: {part.error(row, contract, labelled)}. Correct the row, or pass --bad-rows {option}."
+        f"{unit} {part.lines[row]}: {part.error(row, contract, labelled)}. Correct the row, or pass --bad-rows {option}."
     )
 
 

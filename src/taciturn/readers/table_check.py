@@ -261,7 +261,8 @@ class TableCheck:
                 )
                 said.append(
                     f"{outside:.0%} of the values of {column.name} lie outside of its range, most of them {side}: "
-                    f"declare {wider}. {_PUBLIC}"
+                    f"declare {wider}; if a number such as -999 stands for a missing value, write an empty cell where "
+                    f"the file is made. {_PUBLIC}"
                 )
             if (unknown := column.share(column.unknown)) >= _MUCH:
                 said.append(
@@ -271,7 +272,8 @@ class TableCheck:
                 )
             if column.missing == column.values > 0:
                 said.append(
-                    f"no row has a value of {column.name}: check how its name is spelt in the contract and in the file."
+                    f"no row has a value of {column.name}: declare {{ ignore = true }} if it is known to be empty; in "
+                    "JSON lines, where nothing else checks names, see how it is spelt."
                 )
             elif column.missing >= _MUCH * max(column.values, 1):
                 indicator = isinstance(declared, Range | PrivateRange | Date)
@@ -281,14 +283,17 @@ class TableCheck:
                         f"{column.missing / max(column.values, 1):.0%} of the values of {column.name} are missing: add "
                         f"{what} to learn from that, too."
                     )
-        texts = [
-            name for name in self.columns if any(reason.startswith(f"{name} is not a ") for reason in self.reasons)
-        ]
-        if texts:
-            said.append(
-                f"{', '.join(texts)}: a text such as NA or - is not a missing value, and makes a bad row: write an "
-                "empty cell, or null, where the file is made."
-            )
+        for kind, form in (
+            ("number", "as in 4821.85, without separators of thousands, and with a point, not a comma"),
+            ("date", "as in 2023-12-31, and not day.month.year or month/day/year"),
+        ):
+            wrong = f"is not a {kind}"
+            texts = [name for name in self.columns if any(r.startswith(f"{name} {wrong}") for r in self.reasons)]
+            if texts:
+                said.append(
+                    f"{', '.join(texts)}: write a {kind} {form}, and a missing one as an empty cell, or null, where "
+                    "the file is made: a text such as NA or - is not a missing value, and makes a bad row."
+                )
         if self.target.unknown:
             said.append(
                 f"{self.target.unknown:,} labels are none of target.classes, and their rows are bad: add the classes "

@@ -104,8 +104,8 @@ def _opened(
     ledger: Ledger | None = settings["ledger"]
     if closing.closed and (ledger is None or not ledger.renews):  # with one that renews, it may have been closed first
         raise StateConflict(
-            f"{closing.name} in {old.address} was closed before: a run follows it already, and a second one would cost its "
-            "budget again, beside what was promised. Pass the folder of the first by --out, or renew that one."
+            f"{closing.name} in {old.address} was closed before: a run follows it already, and a second one would cost "
+            "its budget again, beside what was promised. Pass the folder of the first by --out, or renew that one."
         )
     together = closing if old.address == store.address and not closing.closed else None
     try:

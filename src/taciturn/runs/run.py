@@ -56,6 +56,7 @@ from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.ledger import Ledger, Position
 from taciturn.accounting.renewal import Charge
 from taciturn.accounting.unit import User
+from taciturn.core.accounted import OTHER_SETTINGS
 from taciturn.core.block_sums import Admission, BlockSums
 from taciturn.core.state import State, new_name, read_extra, read_state
 from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable, TaciturnError
@@ -508,7 +509,15 @@ def resume(
         raise StateConflict(
             "a simulated run is resumed with its --seed, and a private run without --seed. Change the option."
         )
-    stream = Stream.load(plan, saved.state, layers=layers)
+    try:
+        stream = Stream.load(plan, saved.state, layers=layers)
+    except StateConflict as error:
+        if str(error) != OTHER_SETTINGS:
+            raise
+        raise StateConflict(
+            f"{saved.name} in {store.address} began by another plan than that of its contract, as "
+            "contract.plan(workers=...) is. Resume it in Python by the plan that it began with."
+        ) from None
     extra = read_extra(saved.state)
     written = _completed(folder, store, saved)
     folder.clear()

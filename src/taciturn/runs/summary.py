@@ -222,7 +222,7 @@ def _files(run: Run, diagnostics: bool, ending: Ending, report: bool = True) -> 
         page = "this page, which tells where a bad row stopped the run: do not publish until the run is resumed"
     return [
         File("model.json", "the latest model, for taciturn predict: public"),
-        File("models.jsonl", "every release, one per line: public"),
+        *([File("models.jsonl", "every release, one per line: public")] if run.stream.k else []),
         *([File("report.html", page)] if report else []),
         File(_store(run), "the store of the run: SECRET, as sensitive as the rows; needed to resume"),
     ]
