@@ -180,7 +180,7 @@ def test_a_signal_ends_a_process_that_waits_for_a_pipe_that_stays_open(tmp_path)
     toml, _ = write_case(tmp_path, 60)
     reading, writing = os.pipe()
     ends = {"stdin": reading, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    process = start(COMMAND, "learn", toml, "-", "--out", tmp_path / "run", "--json", **ends)
+    process = start(COMMAND, "learn", toml, "-", "--out", tmp_path / "run", "--json", "--quiet", **ends)
     wait_for((tmp_path / "run" / "model.json").exists, process)
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
@@ -277,7 +277,7 @@ def test_a_folder_that_is_deleted_stops_its_run(tmp_path, anew):
     toml, data = write_case(tmp_path, 60)
     lines, place = data.read_text().splitlines(keepends=True), tmp_path / "run"
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    process = start(COMMAND, "learn", toml, "-", "--out", place, "--commit-every", "0", **pipes)
+    process = start(COMMAND, "learn", toml, "-", "--out", place, "--commit-every", "0", "--quiet", **pipes)
     feed(process, lines[:21])
     wait_for(lambda: shown(place).count(b"\n") == 10, process)
     time.sleep(0.3)  # model.json is written after the lines

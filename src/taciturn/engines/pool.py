@@ -282,7 +282,7 @@ def check_plan(plan: Plan) -> None:
             raise InvalidInput(
                 "with workers, private FTRL learns each block by one job at the point released last, so that blocks "
                 f"are long and of equal length: {state} release = {BLOCK} or another multiple of {BLOCK}, up to a "
-                "hundredth of the horizon; or leave out --workers, which is faster where models are published more often."
+                "hundredth of the horizon; or leave out --workers, which is faster where models are published often."
             )
     elif isinstance(schedule, Every) and schedule.rounds < LEAST:
         raise InvalidInput(

@@ -275,9 +275,8 @@ def _batches(
 def _bad_row(part: Parsed, row: int, contract: Contract, unit: str, labelled: bool) -> BadRow:
     """The error of a bad row, which tells its line, its column and the reason."""
     option = "zero to use bad rows as examples without influence" if labelled else "blank to leave its prediction blank"
-    return BadRow(
-        f"{unit} {part.lines[row]}: {part.error(row, contract, labelled)}. Correct the row, or pass --bad-rows {option}."
-    )
+    reason = part.error(row, contract, labelled)
+    return BadRow(f"{unit} {part.lines[row]}: {reason}. Correct the row, or pass --bad-rows {option}.")
 
 
 def _lines(
