@@ -113,3 +113,35 @@ def test_the_least_integer_can_be_chosen():
     assert integer("count", 0, least=0) == 0
     with pytest.raises(InvalidInput, match="2 or more, got 1"):
         integer("count", 1, least=2)
+
+
+def test_what_came_is_shown_if_it_is_a_scalar():
+    """Else its type, and its shape or length, as it may be a row or a column."""
+    shown = {
+        "-1.5": -1.5,
+        "0.5": np.float32(0.5),
+        "True": np.True_,
+        "None": None,
+        "'gigga'": np.str_("gigga"),
+        "text of 41 characters": "x" * 41,
+        "a number of hundreds of digits": 10**400,
+        "Fraction(1, 3)": Fraction(1, 3),
+        "the class dict": dict,
+        "list of length 2": [4711.5, 12.0],
+        "dict of length 1": {"income": 4711.5},
+        "ndarray of shape (3, 2)": np.full((3, 2), 4711.5),
+        "ndarray of shape ()": np.array(4711.5),
+        "bytes of length 6": b"Meier ",
+        "generator": (x for x in [4711.5]),
+        "object": object(),
+    }
+    for words, value in shown.items():
+        assert errors.value_or_type(value) == words
+
+
+def test_one_of_many_is_not_shown():
+    """A column that was given for a tuple of numbers fails at its first value, which is not quoted."""
+    with pytest.raises(InvalidInput, match=r"^a round must be an integer, 1 or more, and one of them is not\.$"):
+        integer("a round", 4711.5, of_many=True)
+    with pytest.raises(InvalidInput, match=r"^a scale must be positive and finite, and one of them is not\. State it\.$"):
+        positive("a scale", "Meier", "State it.", of_many=True)

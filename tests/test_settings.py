@@ -11,6 +11,7 @@ import importlib
 import inspect
 import math
 import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from fractions import Fraction
@@ -18,7 +19,9 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn.utils import get_tags
 
 import taciturn
@@ -1221,3 +1224,142 @@ def test_released_once_more():
     made = [Release(np.int8(t), k, np.zeros(1), np.array([float(t)]), 1.0, True) for k, t in ((1, 100), (2, 127))]
     same = [Release(t, k, np.zeros(1), np.array([float(t)]), 1.0, True) for k, t in ((1, 100), (2, 127))]
     assert average(made).tolist() == average(same).tolist()
+
+
+ADDRESSES = ("path", "ledger", "where", "address", "book")
+MARK = 987654.25
+"""Of data that someone gives in the place of a setting: no error has it."""
+MARKED: dict[str, Callable[[], Any]] = {
+    "array": lambda: np.full(3, MARK),
+    "rows": lambda: np.full((3, 2), MARK),
+    "text array": lambda: np.full(3, "MARKED"),
+    "frame": lambda: pd.DataFrame({"a": [MARK] * 3, "b": ["MARKED"] * 3}),
+    "series": lambda: pd.Series([MARK] * 3, name="a"),
+    "list": lambda: [MARK, MARK, MARK],
+    "texts": lambda: ["MARKED", "MARKED", "MARKED"],
+    "tuple": lambda: (MARK, MARK, MARK),
+    "dict": lambda: {"a": MARK, "b": "MARKED"},
+    "rows of dicts": lambda: [{"a": MARK, "b": "MARKED"}],
+    "set": lambda: {MARK},
+    "sparse": lambda: csr_matrix(np.full((3, 2), MARK)),
+    "generator": lambda: (MARK for _ in range(3)),
+    "long text": lambda: "MARKED" * 9,
+}
+
+
+def quoted(call: Callable[[], Any]) -> str | None:
+    """What an error of this package says, if it quotes the mark."""
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            call()
+    except TaciturnError as error:
+        return str(error) if "987654" in str(error) or "MARKED" in str(error) else None
+    except Exception:
+        return None  # of a name that validates later, or not at all; nothing of ours is said
+    return None
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("case", [case for case in EVERY_CASE if "errata" not in case.id])
+def test_no_setting_quotes_data_that_took_its_place(case):
+    """A column, a frame or a list in the place of a number is named by its type, and none of its values is shown."""
+    said = [
+        quoted(lambda name=name, make=make: case.make(**case.numbers | {name: make()}))
+        for name, make in product(case.numbers, MARKED.values())
+    ]
+    assert not [words for words in said if words]
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize(
+    ("name", "thing"), sorted(dict(public()).items()), ids=lambda p: p if isinstance(p, str) else ""
+)
+def test_no_argument_quotes_data_that_took_its_place(name, thing):
+    """The same for every argument of every public name, the others left out or None."""
+    if (
+        not callable(thing)
+        or getattr(thing, "_is_protocol", False)
+        or name.startswith(("taciturn.datasets", "taciturn.accounting.errata"))
+    ):
+        return  # which read and write files, or simulate, and a table of public budgets
+    try:
+        parameters = inspect.signature(thing).parameters.values()
+    except (TypeError, ValueError):
+        return
+    fixed = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    names = [p for p in parameters if p.kind not in fixed]
+    required = {p.name: None for p in names if p.default is p.empty}
+    for argument, (kind, make) in product(names, MARKED.items()):
+        if kind == "long text" and argument.name in ADDRESSES:
+            continue  # an address, which an error names
+        if argument.name in ("name", "key"):
+            continue  # as errors call a column
+        arguments = required | {argument.name: make()}
+        first = [arguments.pop(p.name) for p in names if p.kind is p.POSITIONAL_ONLY and p.name in arguments]
+        assert not quoted(lambda first=first, arguments=arguments: thing(*first, **arguments)), argument.name
+
+
+@pytest.mark.privacy
+def test_no_stream_quotes_data_that_took_the_place_of_an_argument():
+    """Nor do the calls of a stream, of an estimator and of a transformer."""
+    private = pqftl(REAL, BUDGET, horizon=6, seed=1)
+    sklearn = importlib.import_module("taciturn.estimators.sklearn")
+    scaling = importlib.import_module("taciturn.estimators.scaling")
+    river = importlib.import_module("taciturn.estimators.river")
+    stated = {"epsilon": 1.0, "feature_bound": 1.0}
+    rewards = {"label_bound": 1.0}, NUMBERS
+    fronts = {
+        sklearn.PrivateLogisticRegression: ({"classes": [-1, 1]}, SIGNS),
+        sklearn.PrivateLinearRegression: rewards,
+    }
+    calls: list[Callable[[Any], Any]] = [
+        river.NormClip,
+        lambda data: private.start(None if isinstance(data, str) else data),  # which is an address
+        lambda data: private.run(data, X, NUMBERS),
+        lambda data: private.run(private.start(), data, NUMBERS),
+        lambda data: private.run(private.start(), X, data),
+        lambda data: private.run(private.start(), X, NUMBERS, users=data),
+        lambda data: private.run_sums(private.start(), data),
+        lambda data: private.run_sums(private.start(), [data]),
+        lambda data: private.fit(data, NUMBERS),
+        lambda data: scaling.NormClip(data).fit(X),
+        lambda data: scaling.PublicScaler(data).fit(X),
+        lambda data: scaling.PublicScaler([(0, 1), (0, 1)], missing=data).fit(X),
+        lambda data: scaling.PublicColumns(data).fit(X),
+        lambda data: river.PublicScaler(ranges=data),
+        lambda data: river.PublicScaler(ranges={"a": data}),
+    ]
+    for estimator, (own, y) in fronts.items():
+        for name in set(inspect.signature(estimator).parameters) - {"ledger"}:
+            calls.append(
+                lambda data, estimator=estimator, own=own, y=y, name=name: estimator(**stated | own | {name: data}).fit(
+                    X, y
+                )
+            )
+    for name in set(inspect.signature(river.PrivateLogisticRegression).parameters) - {"ledger"}:
+        calls.append(
+            lambda data, name=name: river.PrivateLogisticRegression(
+                **{"features": ["a"], **stated, name: data}
+            ).learn_one({"a": 1.0}, True)
+        )
+    for kind, key in product(("range", "categories", "bins", "date", "hash", "text"), ("kind", "missing", "scale")):
+        calls.append(
+            lambda data, kind=kind, key=key: scaling.PublicColumns(
+                {0: {kind: data} if key == "kind" else {kind: [0, 1], key: data}, 1: {"ignore": True}}
+            ).fit(X)
+        )
+    said = [quoted(lambda call=call, make=make: call(make())) for call, make in product(calls, MARKED.values())]
+    assert not [words for words in said if words]
+
+
+def test_what_came_is_named():
+    """Scalars are shown, and everything else by its type and size."""
+    private = pqftl(REAL, BUDGET, horizon=6, seed=1)
+    state = private.start()
+    with pytest.raises(InvalidInput, match=r"^a block cannot be of type ndarray\. "):
+        private.run_sums(state, [X])
+    with pytest.raises(InvalidInput, match=r"^epsilon must be positive and finite, got ndarray of shape \(6, 2\)\. "):
+        Privacy(X, 1e-6)
+    with pytest.raises(InvalidInput, match=r"radius must be positive and finite, got -1\.0"):
+        L2Ball(np.float32(-1.0))

@@ -11,8 +11,12 @@ TaciturnError
 
 import difflib
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sized
+from enum import Enum
+from numbers import Integral, Number
 from typing import Any
+
+_LONGEST_TEXT = 40  # of a setting that an error quotes
 
 
 class TaciturnError(Exception):
@@ -86,6 +90,43 @@ class ContractBroken(TaciturnError, AssertionError):
     """
 
 
+def value_or_type(value: Any) -> str:
+    """What came, for an error: the value of a scalar, and of anything else its type, with its shape or length.
+
+    A setting that was given a row, a column or a table by mistake is thereby not quoted. Scalars are None, numbers, and
+    texts of up to 40 characters; classes and members of enumerations are named.
+
+    >>> value_or_type(-1.5), value_or_type("gigga"), value_or_type(InvalidInput), value_or_type([1643.34, 1386.09])
+    ('-1.5', "'gigga'", 'the class InvalidInput', 'list of length 2')
+    >>> import numpy as np
+    >>> value_or_type(np.float64(0.5)), value_or_type(np.ones((5, 2))), value_or_type("a long text " * 9)
+    ('0.5', 'ndarray of shape (5, 2)', 'text of 108 characters')
+    """
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if isinstance(value, str) and not isinstance(value, Enum):
+        return repr(str(value)) if len(value) <= _LONGEST_TEXT else f"text of {len(value)} characters"
+    if isinstance(value, Integral) and not isinstance(value, Enum) and abs(int(value)) >= 2**1000:
+        return "a number of hundreds of digits"
+    if value is None or isinstance(value, Number | Enum) or _is_numpy_scalar(value):
+        return repr(value.item() if _is_numpy_scalar(value) else value)
+    name = type(value).__name__
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and all(isinstance(size, int) for size in shape):
+        return f"{name} of shape {shape}"
+    return f"{name} of length {len(value)}" if isinstance(value, Sized) else name
+
+
+def _what_came(value: Any, of_many: bool) -> str:
+    return "and one of them is not" if of_many else f"got {value_or_type(value)}"
+
+
+def _is_numpy_scalar(value: Any) -> bool:
+    """Whether it is a number or a truth value of NumPy's, and no array."""
+    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    return getattr(value, "ndim", 1) == 0 and kind in "biufc" and hasattr(value, "item") and isinstance(value, Hashable)
+
+
 def float_or_nan(value: Any) -> float:
     """Convert to a float; NaN for anything that is no number, text of digits included.
 
@@ -104,8 +145,12 @@ def number(
     right: Callable[[float], bool] = lambda _: True,
     rule: str = "be a number",
     remedy: str = "",
+    *,
+    of_many: bool = False,
 ) -> float:
     """Return `value` as a Python float if it is `right`, else reject it by name and state the `rule`.
+
+    One `of_many` is not quoted: they may be the values of a column, given by mistake.
 
     Every number of a setting is converted here or by `integer`: a NumPy scalar of half or single precision would make
     every formula that it enters one of that precision, and a certificate too small.
@@ -120,36 +165,38 @@ def number(
     """
     converted = float_or_nan(value)
     if math.isnan(converted) or not right(converted):
-        came = f"{value!r}, a text and not a number" if isinstance(value, str) else repr(value)
-        raise InvalidInput(f"{name} must {rule}, got {came}. {remedy}".rstrip())
+        came = _what_came(value, of_many)
+        if isinstance(value, str) and not of_many:
+            came = f"{came}, a text and not a number"
+        raise InvalidInput(f"{name} must {rule}, {came}. {remedy}".rstrip())
     return converted
 
 
-def positive(name: str, value: Any, remedy: str = "") -> float:
+def positive(name: str, value: Any, remedy: str = "", *, of_many: bool = False) -> float:
     """Return `value` as a Python float if it is positive and finite, else reject it by name.
 
     >>> positive("radius", 2)
     2.0
     """
-    return number(name, value, lambda x: 0.0 < x < math.inf, "be positive and finite", remedy)
+    return number(name, value, lambda x: 0.0 < x < math.inf, "be positive and finite", remedy, of_many=of_many)
 
 
-def not_negative(name: str, value: Any, remedy: str = "") -> float:
+def not_negative(name: str, value: Any, remedy: str = "", *, of_many: bool = False) -> float:
     """Return `value` as a Python float if it is finite and not negative, else reject it by name.
 
     >>> not_negative("ridge", 0)
     0.0
     """
-    return number(name, value, lambda x: 0.0 <= x < math.inf, "be 0 or more and finite", remedy)
+    return number(name, value, lambda x: 0.0 <= x < math.inf, "be 0 or more and finite", remedy, of_many=of_many)
 
 
-def finite(name: str, value: Any, remedy: str = "") -> float:
+def finite(name: str, value: Any, remedy: str = "", *, of_many: bool = False) -> float:
     """Return `value` as a Python float if it is finite, else reject it by name.
 
     >>> finite("offset", -1)
     -1.0
     """
-    return number(name, value, math.isfinite, "be finite", remedy)
+    return number(name, value, math.isfinite, "be finite", remedy, of_many=of_many)
 
 
 def between_0_and_1(name: str, value: Any, remedy: str = "") -> float:
@@ -171,9 +218,9 @@ def one_of(name: str, value: str, allowed: tuple[str, ...], also: str = "") -> s
     ...
     taciturn.errors.InvalidInput: forget must be one of auto, or a number of rows; got 'week'.
     """
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         what = ", or ".join([", ".join(allowed), *([also] if also else [])])
-        raise InvalidInput(f"{name} must be one of {what}; got {value!r}.{did_you_mean(value, allowed)}")
+        raise InvalidInput(f"{name} must be one of {what}; got {value_or_type(value)}.{did_you_mean(value, allowed)}")
     return value
 
 
@@ -193,7 +240,7 @@ def did_you_mean(value: Any, known: Iterable[str], least: float = 0.6) -> str:
     return f" Did you mean {lower[near[0]]}?" if near else ""
 
 
-def integer(name: str, value: Any, least: int = 1) -> int:
+def integer(name: str, value: Any, least: int = 1, *, of_many: bool = False) -> int:
     """Return `value` as an int if it is an integer of at least `least`, else reject it by name.
 
     >>> integer("horizon", 1e5)
@@ -204,7 +251,7 @@ def integer(name: str, value: Any, least: int = 1) -> int:
     except (TypeError, ValueError, OverflowError):
         converted = least - 1
     if converted < least or converted != value:
-        raise InvalidInput(f"{name} must be an integer, {least} or more, got {value!r}.")
+        raise InvalidInput(f"{name} must be an integer, {least} or more, {_what_came(value, of_many)}.")
     return converted
 
 
@@ -221,7 +268,7 @@ def horizon_of(value: Any) -> int:
     """
     converted = integer("horizon", value)
     if converted > 2**53:
-        came = f"{converted:.3g}" if converted < 2**1000 else "a number of hundreds of digits"
+        came = f"{converted:.3g}" if converted < 2**1000 else value_or_type(converted)
         raise InvalidInput(
             f"horizon must be at most 2^53 (9.01e+15), since rounds are counted exactly only up to there; got {came}. "
             "Take a smaller one."
@@ -235,7 +282,7 @@ def _is_scalar(value: Any) -> bool:
     return not isinstance(value, str | bytes) and getattr(value, "ndim", 0) == 0 and kind in "biuf"
 
 
-def expect(name: str, value: Any, right: bool, example: str) -> None:
+def expect(name: str, value: Any, right: bool, example: str, *, of_many: bool = False) -> None:
     """Reject a setting of the wrong type, and show one of the right type.
 
     >>> expect("privacy", 1.0, False, "Privacy(epsilon=1.0, delta=1e-6)")
@@ -244,4 +291,5 @@ def expect(name: str, value: Any, right: bool, example: str) -> None:
     taciturn.errors.InvalidInput: privacy cannot be 1.0. Give it as in Privacy(epsilon=1.0, delta=1e-6).
     """
     if not right:
-        raise InvalidInput(f"{name} cannot be {value!r}. Give it as in {example}.")
+        came = f"of type {type(value).__name__}" if of_many else value_or_type(value)
+        raise InvalidInput(f"{name} cannot be {came}. Give it as in {example}.")

@@ -46,7 +46,7 @@ from taciturn.core.private import Private
 from taciturn.core.protocols import damaged
 from taciturn.core.release import Releases
 from taciturn.core.staged import Staged
-from taciturn.errors import InvalidInput, Unprovable, integer
+from taciturn.errors import InvalidInput, Unprovable, integer, value_or_type
 from taciturn.learners.qftl import QFTL
 from taciturn.mechanisms.decayed_blt import DecayedBLT
 from taciturn.mechanisms.decoded_noise import DecodedNoise, must_be_linear
@@ -65,11 +65,11 @@ def windows_of(value: Any) -> tuple[int, ...]:
     >>> windows_of([1_000, 10_000])
     (1000, 10000)
     """
-    windows = tuple(integer("a window", each) for each in value)
+    windows = tuple(integer("a window", each, of_many=True) for each in value)
     if len(windows) < 2 or any(a >= b for a, b in pairwise(windows)):
         raise InvalidInput(
-            f"several memories are two windows or more, in increasing order, got {windows}. State forget=(1_000, "
-            "10_000)."
+            f"several memories are two windows or more, in increasing order, got {value_or_type(windows)}. State "
+            "forget=(1_000, 10_000)."
         )
     return windows
 

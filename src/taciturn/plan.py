@@ -831,7 +831,9 @@ def _stages(
             one_of(name, value, ("private",))
     if ranges is not None or label_range is not None:
         ranges = ranges or ()
-        columns = None if isinstance(ranges, str) else tuple(integer("a column", j, least=0) for j in ranges)
+        columns = (
+            None if isinstance(ranges, str) else tuple(integer("a column", j, least=0, of_many=True) for j in ranges)
+        )
         count = problem.dimension if columns is None else len(columns)
         labels = label_range is not None
         if not 1 <= count + labels <= _MOST_COLUMNS:
@@ -944,7 +946,7 @@ def feature_map(
             return None
         features = _RANDOM
     bound = positive("feature_bound", feature_bound)
-    scales = None if scales is None else tuple(not_negative("a scale", scale) for scale in scales)
+    scales = None if scales is None else tuple(not_negative("a scale", scale, of_many=True) for scale in scales)
     finer = 1.0 if horizon is None else min(max((_strength(privacy, horizon, unit) / _BASIC) ** 0.1, 0.5), 2.0)
     scale = tuple(_rounded(finer * each) for each in scales) if scales else _rounded(finer * _ANY_SCALE / bound)
     return RandomFeatures(integer("features", features, least=2), scale, length=bound)

@@ -291,7 +291,7 @@ def test_hashes_spread_over_all_places_and_both_signs():
         ({"range": [0, 1], "hash": 4}, "exactly one of"),
         ({"rnage": [0, 1]}, "Did you mean range"),
         ({"range": [0, 1], "unit": "m"}, "columns.x.unit is unknown"),
-        ("number", "columns.x must be a table, got 'number'"),
+        ("number", "columns.x must be a table, got str"),
         ({"range": [0, 1], "missing": 2}, 'columns.x.missing must be a number from 0 to 1, "middle"'),
         ({"range": [1, 2], "missing": "zero"}, "if it is in the range"),
         ({"range": [0, 1], "missing": "category"}, "columns.x.missing must be a number"),

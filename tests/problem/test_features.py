@@ -170,7 +170,7 @@ def test_a_chain_is_one_map_after_the_other():
     assert pickle.loads(pickle.dumps(chain)) == chain
     with pytest.raises(InvalidInput, match="a chain needs one map or more"):
         Chain(())
-    with pytest.raises(InvalidInput, match="a map cannot be 3"):
+    with pytest.raises(InvalidInput, match="a map cannot be of type int"):
         Chain((Cosines(), 3))
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from taciturn._util.frozen import unfrozen
 from taciturn.accounting.gdp import SMALLEST, Privacy, delta_of, epsilon_of, mu_of
 from taciturn.accounting.zcdp import delta_of_rho, epsilon_of_rho, rho_of
-from taciturn.errors import InvalidInput, finite, float_or_nan, number
+from taciturn.errors import InvalidInput, finite, float_or_nan, number, value_or_type
 
 _UP = 1.0 + 2.0**-50  # past the few roundings that made a cost
 
@@ -58,7 +58,7 @@ class Cost:
         for name, part in zip(_PARTS, stated, strict=True):
             object.__setattr__(self, name, number := float_or_nan(part))
             if not number >= 0.0:
-                raise InvalidInput(f"costs must be 0 or more, got {stated}.")
+                raise InvalidInput(f"costs must be 0 or more, got {value_or_type(part)}.")
 
     @property
     def parts(self) -> tuple[float, ...]:

@@ -96,8 +96,8 @@ def table(
     PQFTL printed 0.01 0.025 False
     PrivateSum printed 0.01 0.034 False
     """
-    horizons = [integer("T", T, least=2) for T in horizons]
-    alphas = [positive("alpha", alpha) for alpha in alphas]
+    horizons = [integer("T", T, least=2, of_many=True) for T in horizons]
+    alphas = [positive("alpha", alpha, of_many=True) for alpha in alphas]
     settings = [(T, Privacy(epsilon, delta)) for T, epsilon, delta in product(horizons, epsilons, deltas)]
     return [_row(T, privacy, case) for T, privacy in settings for case in _cases(T, privacy, alphas)]
 

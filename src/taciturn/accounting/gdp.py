@@ -26,7 +26,7 @@ from typing import Any
 
 from scipy.special import erfcx, ndtr
 
-from taciturn.errors import InvalidInput, float_or_nan, not_negative, positive
+from taciturn.errors import InvalidInput, float_or_nan, not_negative, positive, value_or_type
 
 _UNIT = 2.0**-52
 _ROOT_2, _ROOT_2_PI, _ROOT_HALF_PI = math.sqrt(2.0), math.sqrt(2.0 * math.pi), math.sqrt(math.pi / 2.0)
@@ -202,7 +202,7 @@ def check_delta(delta: Any) -> float:
     number = float_or_nan(delta)
     if not SMALLEST < number < 1.0:
         raise InvalidInput(
-            f"delta must lie strictly between 0 and 1 (and above 2.3e-308), got {delta!r}. "
+            f"delta must lie strictly between 0 and 1 (and above 2.3e-308), got {value_or_type(delta)}. "
             "Take it well below one over the number of people, e.g. 1e-6."
         )
     return number

@@ -70,7 +70,16 @@ from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.guarantee import Relation
 from taciturn.accounting.history import FIRST, Event, Verified, next_event
 from taciturn.accounting.unit import LEDGER_UNITS, ClockPeriod, covers, period_name, period_of
-from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, expect, integer, one_of
+from taciturn.errors import (
+    BudgetExhausted,
+    InvalidInput,
+    StateConflict,
+    Unprovable,
+    expect,
+    integer,
+    one_of,
+    value_or_type,
+)
 
 Position = tuple[int, int, int, str]
 """Generation, examples seen, releases made and a random token: a state is live only if all are the newest."""
@@ -794,8 +803,9 @@ def check_relation(settled: str | None, neighbours: str) -> None:
     """Reject costs of another neighbour relation than the one that is `settled`."""
     if neighbours != (settled or neighbours):
         raise Unprovable(
-            f"this ledger's costs are for {settled!r} neighbours, this stream's for {neighbours!r}: "
-            "they do not add. Use one relation for all models on a stream, or a ledger for each."
+            f"this ledger's costs are for {value_or_type(settled)} neighbours, this stream's for "
+            f"{value_or_type(neighbours)}: they do not add. Use one relation for all models on a stream, or a ledger "
+            "for each."
         )
 
 

@@ -48,7 +48,7 @@ from taciturn.core.participation import admit, canonical, new_records, periods_o
 from taciturn.core.private import Private
 from taciturn.core.protocols import Calibration
 from taciturn.core.schedule import every
-from taciturn.errors import InvalidInput, float_or_nan, one_of
+from taciturn.errors import InvalidInput, float_or_nan, one_of, value_or_type
 from taciturn.learners.ewoo import experts
 from taciturn.learners.ftl import FTL
 from taciturn.learners.linear_bandit import LinearBandit
@@ -101,7 +101,9 @@ class Pair:
         several = np.ndim(self.at) > 0
         places = [float_or_nan(each) for each in (self.at if several else [self.at])]  # type: ignore[union-attr]
         if not places or not all(0.0 <= place < len(self.X) and place.is_integer() for place in places):
-            raise InvalidInput(f"at must be the number of an example, 0 to {len(self.X) - 1}, got {self.at!r}.")
+            raise InvalidInput(
+                f"at must be the number of an example, 0 to {len(self.X) - 1}, got {value_or_type(self.at)}."
+            )
         object.__setattr__(self, "at", tuple(map(int, places)) if several else int(places[0]))
         others = self.other if several and _are_examples(self.other) else [self.other]
         if len(others) not in (1, len(places)):
@@ -111,7 +113,7 @@ class Pair:
 
     def _check_example(self, other: Any) -> None:
         if not isinstance(other, tuple | list) or len(other) != 2:
-            raise InvalidInput(f"other must be a row and a label, ([1.0, 0.0], -1.0), got {other!r}.")
+            raise InvalidInput(f"other must be a row and a label, ([1.0, 0.0], -1.0), got {value_or_type(other)}.")
         shape, row = np.shape(self.X)[1:], np.shape(other[0])
         if row != shape:
             raise InvalidInput(
@@ -119,7 +121,9 @@ class Pair:
                 "and one label, ([1.0, 0.0], -1.0); without labels the label is 0."
             )
         if np.shape(other[1]) != ():
-            raise InvalidInput(f"the label of other must be a number, got {other[1]!r}. Without labels it is 0.")
+            raise InvalidInput(
+                f"the label of other must be a number, got {value_or_type(other[1])}. Without labels it is 0."
+            )
 
     @cached_property
     def places(self) -> Integers:

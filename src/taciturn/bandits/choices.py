@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 
 from taciturn._util.arrays import Array, Integers
-from taciturn.errors import InvalidInput, between_0_and_1, integer, not_negative
+from taciturn.errors import InvalidInput, between_0_and_1, integer, not_negative, value_or_type
 from taciturn.learners.linear_bandit import LinearBandit
 from taciturn.problem.svec import unpacked
 
@@ -213,7 +213,7 @@ class UCB:
         if not isinstance(self.width, str):
             object.__setattr__(self, "width", not_negative("width", self.width))
         elif self.width != "theorem":
-            raise InvalidInput(f'width is a number or "theorem", got {self.width!r}.')
+            raise InvalidInput(f'width is a number or "theorem", got {value_or_type(self.width)}.')
         object.__setattr__(self, "failure", between_0_and_1("failure", self.failure))
 
     def choose(self, model: LinearModel, X: Array, rng: Generator | None = None) -> Chosen:

@@ -44,7 +44,7 @@ def column_of(name: str, declared: Any) -> Column:
     """
     if not isinstance(declared, dict):
         raise InvalidInput(
-            f"columns.{name} must be a table, got {short_repr(declared)}. Declare it as in "
+            f"columns.{name} must be a table, got {type(declared).__name__}. Declare it as in "
             f"{{ range = [0, 100] }}: {KINDS}."
         )
     section = Section(f"columns.{name}", declared)

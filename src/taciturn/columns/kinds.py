@@ -739,7 +739,9 @@ def check_range(key: str, low: Any, high: Any) -> tuple[float, float]:
     """Validate a range, and return its ends as Python floats; it must be finite, and neither empty nor too wide."""
     ends = float_or_nan(low), float_or_nan(high)
     if not (-math.inf < ends[0] < ends[1] < math.inf and 1e-60 <= ends[1] - ends[0] <= 1e60):
-        raise InvalidInput(f"{key} must be two finite numbers, the lower first, got [{low!r}, {high!r}].")
+        raise InvalidInput(
+            f"{key} must be two finite numbers, the lower first, got [{short_repr(low)}, {short_repr(high)}]."
+        )
     return ends
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from taciturn._util.arrays import Array
-from taciturn.errors import InvalidInput, one_of, positive
+from taciturn.errors import InvalidInput, one_of, positive, value_or_type
 
 ScaleName = Literal["linear", "log", "symlog"]
 
@@ -63,7 +63,7 @@ class Scale:
             )
         first, last = self.forward([low, high]).tolist()
         if self.name != "linear" and not last - first >= 1e-12:
-            raise InvalidInput(f"{key} is too narrow for scale = {self.name!r}. Use the linear scale.")
+            raise InvalidInput(f"{key} is too narrow for scale = {value_or_type(self.name)}. Use the linear scale.")
         return first, last
 
     @property

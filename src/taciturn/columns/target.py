@@ -263,7 +263,11 @@ def labels_in_range(label_range: Any, label_scale: Any = "linear") -> Number:
 
 
 def _positive_weights(weights: Sequence[float] | None) -> tuple[float, ...] | None:
-    return None if weights is None else tuple(positive("the weight of a class", weight) for weight in weights)
+    return (
+        None
+        if weights is None
+        else tuple(positive("the weight of a class", weight, of_many=True) for weight in weights)
+    )
 
 
 def _declared_weights(target: Classes | Positive) -> dict[str, Any]:

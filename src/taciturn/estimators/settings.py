@@ -39,7 +39,7 @@ from taciturn.columns.encoder import ColumnEncoder
 from taciturn.columns.kinds import Groups
 from taciturn.columns.target import Number, labels_in_range
 from taciturn.core.schedule import Schedule, every, geometric
-from taciturn.errors import InvalidInput, Unprovable, expect, integer, number, one_of, positive
+from taciturn.errors import InvalidInput, Unprovable, expect, integer, number, one_of, positive, value_or_type
 from taciturn.memories import windows_of
 from taciturn.plan import Features, Forget, Method, Plan, feature_map, feature_scales, recommend, standard_scale
 from taciturn.problem.features import FeatureMap
@@ -150,9 +150,9 @@ class Settings:
             elif value is not None:
                 object.__setattr__(self, name, number(name, value, remedy=_MEANING.get(name, "")))
         if self.scales is not None:
-            object.__setattr__(self, "scales", tuple(number("a scale", scale) for scale in self.scales))
+            object.__setattr__(self, "scales", tuple(number("a scale", scale, of_many=True) for scale in self.scales))
         if self.class_weight is not None:
-            weights = [positive("the weight of a class", weight) for weight in self.class_weight]
+            weights = [positive("the weight of a class", weight, of_many=True) for weight in self.class_weight]
             object.__setattr__(self, "class_weight", tuple(weight / max(weights) for weight in weights))
         for name, loss in (("quantile", "quantile"), ("huber_width", "huber")):
             if self.loss != loss and (value := getattr(self, name)) != getattr(Settings, name):
@@ -406,8 +406,8 @@ def declared_labels(label_bound: Any, label_range: Any, label_scale: Any) -> tup
     if label_range is None or (isinstance(label_range, str) and label_range == "private"):
         if label_scale != "linear":
             raise InvalidInput(
-                f"label_scale={label_scale!r} needs a stated range. State label_range, as in label_range=(1, 1000), or "
-                "leave label_scale out."
+                f"label_scale={value_or_type(label_scale)} needs a stated range. State label_range, as in "
+                "label_range=(1, 1000), or leave label_scale out."
             )
         if label_range is None:
             return None, label_bound
@@ -446,7 +446,8 @@ def weights_of(class_weight: Any, classes: Sequence[Any]) -> tuple[float, ...] |
     for name in class_weight:
         if name not in known:
             raise InvalidInput(
-                f"class_weight names {name!r}, which is not among the classes. State {', '.join(map(str, known))}."
+                f"class_weight names {value_or_type(name)}, which is not among the classes. State "
+                f"{', '.join(map(str, known))}."
             )
     return tuple(class_weight.get(name, 1.0) for name in known)
 

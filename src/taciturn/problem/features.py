@@ -11,6 +11,8 @@ import numpy as np
 from taciturn._util.arrays import Array
 from taciturn.errors import InvalidInput, expect, integer
 
+_MAP = "a frozen dataclass that is a FeatureMap"
+
 
 class FeatureMap(ABC):
     """A public map from the features that a caller passes to those that are learnt from, applied before clipping.
@@ -83,7 +85,7 @@ class Chain(FeatureMap):
         if not self.maps:
             raise InvalidInput("a chain needs one map or more, got none. Leave features= out for none.")
         for part in self.maps:
-            expect("a map", part, isinstance(part, FeatureMap), "a frozen dataclass that is a FeatureMap")
+            expect("a map", part, isinstance(part, FeatureMap), _MAP, of_many=True)
 
     @property
     def takes_missing(self) -> bool:

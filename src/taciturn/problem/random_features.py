@@ -80,7 +80,9 @@ class RandomFeatures(FeatureMap):
         if self.count % 2:
             raise InvalidInput(f"random features are pairs of cosine and sine, got {self.count}. Take an even number.")
         if isinstance(self.scale, tuple):
-            object.__setattr__(self, "scale", tuple(not_negative("a scale", scale) for scale in self.scale))
+            object.__setattr__(
+                self, "scale", tuple(not_negative("a scale", scale, of_many=True) for scale in self.scale)
+            )
         else:
             object.__setattr__(self, "scale", positive("scale", self.scale))
         object.__setattr__(self, "length", positive("length", self.length))

@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from taciturn._util.arrays import Array
-from taciturn.errors import InvalidInput, finite, float_or_nan, positive
+from taciturn.errors import InvalidInput, finite, float_or_nan, positive, value_or_type
 
 _NEARLY = 1e-9
 
@@ -116,7 +116,9 @@ class Box(_AnyDimension):
     def __post_init__(self) -> None:
         low, high = float_or_nan(self.low), float_or_nan(self.high)
         if not -math.inf < low < high < math.inf:
-            raise InvalidInput(f"a box needs finite low < high, got low={self.low} and high={self.high}.")
+            raise InvalidInput(
+                f"a box needs finite low < high, got low={value_or_type(self.low)} and high={value_or_type(self.high)}."
+            )
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
 
@@ -208,7 +210,9 @@ class HalfSpace:
     offset: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "normal", tuple(finite("an entry of the half-space's normal", a) for a in self.normal))
+        object.__setattr__(
+            self, "normal", tuple(finite("an entry of the half-space's normal", a, of_many=True) for a in self.normal)
+        )
         positive("norm of the half-space's normal", math.hypot(*self.normal))
         object.__setattr__(self, "offset", finite("offset", self.offset))
 

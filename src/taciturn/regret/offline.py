@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from taciturn.core.private import Private
-from taciturn.errors import InvalidInput, Unprovable, finite, float_or_nan, integer
+from taciturn.errors import InvalidInput, Unprovable, finite, float_or_nan, integer, value_or_type
 from taciturn.learners.averaged import Averaged
 from taciturn.learners.igd import IGD
 from taciturn.problem.problem import Problem
@@ -66,8 +66,8 @@ def risk_bound(problem: Problem, regret: float, horizon: int, failure: float, co
     length = problem.radius if comparator is None else float_or_nan(comparator)
     if not 0.0 <= length <= problem.radius * (1.0 + 1e-9):
         raise InvalidInput(
-            f"comparator must be the norm of a point of {problem.domain}, got {comparator}. State a number up to "
-            f"{problem.radius:.5g}, or leave it out."
+            f"comparator must be the norm of a point of {problem.domain}, got {value_or_type(comparator)}. State a "
+            f"number up to {problem.radius:.5g}, or leave it out."
         )
     regret, s = max(finite("regret", regret), 0.0), math.log(4.0 * math.log(T) / probability(failure))
     online = regret + 4.0 * math.sqrt(G**2 * regret * s / alpha) + 16.0 * G**2 * s / alpha

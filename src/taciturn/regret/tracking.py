@@ -43,7 +43,7 @@ def tracking_regret(
     """
     record = replay(problem, releases, X, y)
     count = len(record.losses)
-    ends = [0, *(integer("a change", each) for each in changes), count]
+    ends = [0, *(integer("a change", each, of_many=True) for each in changes), count]
     if any(a >= b for a, b in pairwise(ends)):
         raise InvalidInput(f"changes must increase, and lie between 1 and {count - 1:,}. Give them in order.")
     regret = 0.0
