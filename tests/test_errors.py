@@ -143,5 +143,7 @@ def test_one_of_many_is_not_shown():
     """A column that was given for a tuple of numbers fails at its first value, which is not quoted."""
     with pytest.raises(InvalidInput, match=r"^a round must be an integer, 1 or more, and one of them is not\.$"):
         integer("a round", 4711.5, of_many=True)
-    with pytest.raises(InvalidInput, match=r"^a scale must be positive and finite, and one of them is not\. State it\.$"):
+    with pytest.raises(
+        InvalidInput, match=r"^a scale must be positive and finite, and one of them is not\. State it\.$"
+    ):
         positive("a scale", "Meier", "State it.", of_many=True)

@@ -13,7 +13,7 @@ import difflib
 import math
 from collections.abc import Callable, Hashable, Iterable, Sized
 from enum import Enum
-from numbers import Integral, Number
+from numbers import Number
 from typing import Any
 
 _LONGEST_TEXT = 40  # of a setting that an error quotes
@@ -104,11 +104,13 @@ def value_or_type(value: Any) -> str:
     """
     if isinstance(value, type):
         return f"the class {value.__name__}"
-    if isinstance(value, str) and not isinstance(value, Enum):
+    if value is None or isinstance(value, Enum):
+        return repr(value)
+    if isinstance(value, str):
         return repr(str(value)) if len(value) <= _LONGEST_TEXT else f"text of {len(value)} characters"
-    if isinstance(value, Integral) and not isinstance(value, Enum) and abs(int(value)) >= 2**1000:
+    if isinstance(value, int) and abs(value) >= 2**1000:
         return "a number of hundreds of digits"
-    if value is None or isinstance(value, Number | Enum) or _is_numpy_scalar(value):
+    if isinstance(value, Number) or _is_numpy_scalar(value):
         return repr(value.item() if _is_numpy_scalar(value) else value)
     name = type(value).__name__
     shape = getattr(value, "shape", None)

@@ -214,6 +214,8 @@ class Plan:
         Whether the model to use is the late average of the released points, and not the last of them.
     renewal : Renewal, optional
         What the stream starts from, if it follows another.
+    means : tuple of (str, str)
+        Hashes of what the weights mean, if an estimator declares it, with which a successor is compared.
     memories : tuple of int, optional
         Windows of which the model to use is chosen (`taciturn.memories`); None if there is one, or none.
 
@@ -231,6 +233,7 @@ class Plan:
     averages: bool = False
     memories: tuple[int, ...] | None = None
     renewal: Renewal | None = None
+    means: tuple[tuple[str, str], ...] = ()
 
     def following(self, renewal: Renewal) -> Plan:
         """The plan of a stream that follows another: it starts from the model that the other has released.

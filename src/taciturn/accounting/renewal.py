@@ -69,6 +69,9 @@ class Renewal:
         The released model.
     charges : tuple of Charge
         Of the streams so far, the last one at the end.
+    means : tuple of (str, str)
+        Parts of what the weights of the model mean, such as its columns and its target, and a hash of each; empty if
+        that is not known. A run is compared by its contract instead.
 
     Examples
     --------
@@ -81,6 +84,7 @@ class Renewal:
 
     point: tuple[float, ...]
     charges: tuple[Charge, ...]
+    means: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "point", tuple(map(float, self.point)))
@@ -91,18 +95,20 @@ class Renewal:
         """What is promised to someone whose rows are in all of these streams and in one with this guarantee."""
         return Promise((*self.charges, Charge.of(guarantee)))
 
-    def after(self, point: Any, guarantee: Guarantee) -> Renewal:
+    def after(self, point: Any, guarantee: Guarantee, means: tuple[tuple[str, str], ...] = ()) -> Renewal:
         """The renewal of the successor, once that is followed, too."""
-        return Renewal(tuple(point), (*self.charges, Charge.of(guarantee)))
+        return Renewal(tuple(point), (*self.charges, Charge.of(guarantee)), means)
 
     def as_data(self) -> dict[str, Any]:
         """As JSON can hold it, without rounding."""
-        return {"point": list(self.point), "charges": [charge.as_data() for charge in self.charges]}
+        data = {"point": list(self.point), "charges": [charge.as_data() for charge in self.charges]}
+        return {**data, "means": dict(self.means)} if self.means else data
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Renewal:
         """What `as_data` gave."""
-        return cls(tuple(data["point"]), tuple(map(Charge.from_data, data["charges"])))
+        means = tuple((str(part), str(value)) for part, value in data.get("means", {}).items())
+        return cls(tuple(data["point"]), tuple(map(Charge.from_data, data["charges"])), means)
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from taciturn.drift import Drift
 from taciturn.errors import InvalidInput, StateConflict, TaciturnError
 from taciturn.estimators.dict_rows import features_of
 from taciturn.estimators.keywords import Keywords
+from taciturn.estimators.renewal import with_meaning
 from taciturn.estimators.river_stream import Feed
 from taciturn.estimators.settings import LossName, MethodName, Settings, declared_settings, weights_of
 from taciturn.estimators.stream import PrivacyWarning, Spent, Stream, budgets_html, promised
@@ -214,7 +215,15 @@ class PrivateLinear(Keywords, base.Estimator):
                 'of a user count. State both, as in user="customer_id", rows_per_user=4, or neither.'
             )
         labels = self._labels
-        plan = self._settings.plan(features.dimension, self.horizon)
+        settings = self._settings
+        plan = with_meaning(
+            settings.plan(features.dimension, self.horizon),
+            settings,
+            None if self.columns is None else encoder_of(self.columns),
+            self._target,
+            getattr(self, "classes", None),
+            features.names if self.buckets is None else ["buckets", self.buckets],
+        )
         for sentence in (plan.warning, plan.delta_warning):
             if sentence is not None:
                 warnings.warn(sentence, PrivacyWarning, stacklevel=4)

@@ -42,6 +42,7 @@ from taciturn.drift import Drift
 from taciturn.errors import InvalidInput, StateConflict, TaciturnError, horizon_of
 from taciturn.estimators.fits import Fits, StoredFits
 from taciturn.estimators.keywords import Keywords, known_keywords, reject_unknown
+from taciturn.estimators.renewal import with_meaning
 from taciturn.estimators.settings import LossName, MethodName, Settings, declared_settings, weights_of
 from taciturn.estimators.stream import PrivacyWarning, Spent, Stream, budgets_html, promised
 from taciturn.plan import Features, Forget, Plan
@@ -175,7 +176,7 @@ class PrivateLinearModel(Keywords, BaseEstimator):
         horizon = None if self.horizon is None else horizon_of(self.horizon)
         horizon = len(labels) if all_rows and horizon is None else horizon
         batch = all_rows and horizon == len(labels)
-        plan = settings.plan(rows.shape[1], horizon, batch=batch)
+        plan = self._with_meaning(settings.plan(rows.shape[1], horizon, batch=batch), settings, classes, seen)
         for sentence in (plan.warning, plan.delta_warning):
             if sentence is not None:
                 warnings.warn(sentence, PrivacyWarning, stacklevel=5)
@@ -226,6 +227,10 @@ class PrivateLinearModel(Keywords, BaseEstimator):
         made = super().__sklearn_clone__()
         made._counted = self._fits
         return made
+
+    def _with_meaning(self, plan: Plan, settings: Settings, classes: Any, seen: PrivateLinearModel) -> Plan:
+        """The plan, which is rejected if it starts from a model whose weights mean something else."""
+        return with_meaning(plan, settings, self._encoder, self._target, classes, vars(seen).get("feature_names_in_"))
 
     def _stated(self, classes: Any) -> _Stated:
         return _Stated(self._settings(classes), self.horizon, self._encoder, self._target)
@@ -419,7 +424,9 @@ class PrivateLinearModel(Keywords, BaseEstimator):
         seen.n_features_in_, dimension, horizon, batch = map(int, extra["opened"])
         if "names" in extra:
             seen.feature_names_in_ = extra["names"].astype(object)
-        plan = self._settings(classes).plan(dimension, horizon or None, batch=bool(batch))
+        settings = self._settings(classes)
+        plan = settings.plan(dimension, horizon or None, batch=bool(batch))
+        plan = self._with_meaning(plan, settings, classes, seen)
         return _Opened(Stream(plan, reserve=False), stated, self._stated(classes), classes, seen, bool(batch))
 
     def to_sklearn(self) -> Any:

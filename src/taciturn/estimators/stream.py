@@ -310,8 +310,8 @@ class Stream:
             raise NotReleased("nothing was released yet, so there is no model to start from. Learn more rows first.")
         guarantee, before = self.plan.private.guarantee, self.plan.renewal
         if before is not None:
-            return before.after(self.model.tolist(), guarantee)
-        return Renewal(tuple(self.model.tolist()), (Charge.of(guarantee),))
+            return before.after(self.model.tolist(), guarantee, self.plan.means)
+        return Renewal(tuple(self.model.tolist()), (Charge.of(guarantee),), self.plan.means)
 
     @property
     def drift(self) -> Drift | None:
