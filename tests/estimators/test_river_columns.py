@@ -111,12 +111,44 @@ def test_bad_examples_may_count_without_influence(columns):
 
 def test_declared_names_are_not_ignored_silently():
     named = NamedFeatures(["age", "country", "height"])
-    with pytest.raises(InvalidInput, match=r"as river's OneHotEncoder makes it of 'country'.*Leave the"):
-        named.row({"age": 1.0, "country_DE": 1})
+    with pytest.raises(InvalidInput, match=r"begins with 'country_'.*OneHotEncoder.*Leave the.*how .* spelt") as caught:
+        named.row({"age": 1.0, "country_SECRET": 1})
+    assert "SECRET" not in str(caught.value)
     with pytest.warns(UserWarning, match="none of the declared features"):
         named.row({"Age": 1.0})
     assert list(named.row({"Age": 1.0})) == [0.0, 0.0, 0.0]  # it warns once
     assert list(named.row({"age": 1.0, "shoe_size": 44.0})) == [1.0, 0.0, 0.0]
+
+
+def test_a_feature_that_is_no_indicator_is_not_taken_for_one():
+    """Whichever features the example has beside it: one that is not declared is ignored."""
+    named = NamedFeatures(["age", "x"])
+    for undeclared in (2, 0.5, "young", None):
+        for x in ({"age": 0.3, "x": 0.1}, {"x": 0.1}):
+            assert list(named.row({**x, "age_group": undeclared})) == [x.get("age", 0.0), 0.1]
+    with pytest.warns(UserWarning, match="none of the declared features"):
+        NamedFeatures(["Age", "kosten"]).row({"age": 0.3, "kosten_num": 1643.34})
+
+
+def test_an_indicator_that_is_not_declared_shows_no_value():
+    for columns in ({"age": {"range": [0, 100]}}, {"name": {"range": [0, 1]}}):
+        with pytest.raises(InvalidInput, match=r"a name that begins with 'name_' .* OneHotEncoder") as caught:
+            PrivateLogisticRegression(columns=columns, **SEEDED).learn_one({"name_SECRET": 1}, True)
+        assert "SECRET" not in str(caught.value)
+
+
+def test_a_number_is_no_category():
+    rule = ColumnFeatures(encoder_of({"plan": {"categories": ["free", "basic"]}}))
+    with pytest.raises(InvalidInput, match="'plan_free', which is not a declared column. Did you mean plan"):
+        rule.row({"plan_free": 30.0})
+
+
+def test_an_encoder_that_drops_the_first_name_is_named():
+    model = preprocessing.OneHotEncoder(drop_first=True) | PrivateLogisticRegression(
+        columns={"plan": {"categories": ["free", "basic"]}}, **SEEDED
+    )
+    with pytest.raises(InvalidInput, match=r"OneHotEncoder\(drop_first=True\): leave that out"):
+        model.learn_one({"plan": "free"}, True)
 
 
 def test_the_key_of_a_user_is_no_column():

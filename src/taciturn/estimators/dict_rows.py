@@ -117,16 +117,22 @@ class NamedFeatures:
             )
 
     def _reject_one_hot(self, x: Mapping[Any, Any]) -> None:
-        """Reject names that river's `OneHotEncoder` makes of a declared name: they would be ignored."""
+        """Reject names that river's `OneHotEncoder` makes of a declared name: they would be ignored.
+
+        Its values are 0 and 1. What follows the declared name is a value of the row, and is not quoted.
+        """
         for name in x.keys() - self._known:
+            if not _is_indicator(x[name]):
+                continue
             before = str(name)
             while "_" in before:
                 before = before.rpartition("_")[0]
                 if before in self._known and before not in x:
                     raise InvalidInput(
-                        f"this example has {name!r}, as river's OneHotEncoder makes it of {before!r}, which is a "
-                        f"declared feature. Leave the encoder out, and declare features=['{before}=...'] for each "
-                        f"text, or columns={{'{before}': {{'categories': [...]}}}}."
+                        f"this example has a name that begins with '{before}_' and is 0 or 1, and lacks the declared "
+                        f"feature {before!r}: so does river's OneHotEncoder make names of texts. Leave the encoder "
+                        f"out, and declare features=['{before}=...'] for each text, or columns={{'{before}': "
+                        "{'categories': [...]}}; or check how the declared name is spelt, if it is another feature."
                     )
 
     def block(self, rows: Sequence[Row]) -> Array:
@@ -248,9 +254,10 @@ class ColumnFeatures:
                 places.append(start + place)
                 entries.append(entry)
         if missing == len(self._parts):
+            empty = "" if x else " It has no names, as after river's OneHotEncoder(drop_first=True): leave that out."
             raise InvalidInput(
                 f"this example has none of the declared columns, which are {self._listed}. Check the names; a column "
-                "that an example lacks is missing in it, but one at least must be there."
+                f"that an example lacks is missing in it, but one at least must be there.{empty}"
             )
         if self.encoder.sparse:
             return array("d", [*places, *entries])
@@ -273,19 +280,31 @@ class ColumnFeatures:
         categories = [key for key, column in columns if isinstance(column, Categories | Hashed)]
         for name in x.keys() - self._known:
             keys = [key for key in categories if str(name).startswith(f"{key}_") and key not in x]
-            if not keys:
-                near = did_you_mean(str(name), map(str, self.encoder.keys))
-                other = "Or declare it" if near else "Declare it"
-                raise InvalidInput(
-                    f"this example has {name!r}, which is not a declared column.{near} {other}, for example as "
-                    f"{{{name!r}: {{'ignore': True}}}}; declared are {self._listed}."
-                )
+            if not keys or not _is_indicator(x[name]):
+                raise InvalidInput(self._undeclared(name, x[name]))
             key = max(keys, key=lambda k: len(str(k)))
             if x[name]:
                 if key in known:
                     raise InvalidInput(f"this example has two one-hot names of column {key}. Give the value itself.")
                 known[key] = str(name)[len(f"{key}_") :]
         return known
+
+    def _undeclared(self, name: Any, value: Any) -> str:
+        """What is said of a name that is not declared; not what may be a value in the name of an indicator."""
+        near = did_you_mean(str(name), map(str, self.encoder.keys))
+        before, mark, _ = str(name).partition("_")
+        if mark and _is_indicator(value):
+            before = next((str(key) for key in self.encoder.keys if str(name).startswith(f"{key}_")), before)
+            return (
+                f"this example has a name that begins with '{before}_' and is 0 or 1, which is not a declared column."
+                f"{near} Declare it, or leave out river's OneHotEncoder, which makes such names, and declare "
+                f"{{{before!r}: {{'categories': [...]}}}}; declared are {self._listed}."
+            )
+        other = "Or declare it" if near else "Declare it"
+        return (
+            f"this example has {name!r}, which is not a declared column.{near} {other}, for example as "
+            f"{{{name!r}: {{'ignore': True}}}}; declared are {self._listed}."
+        )
 
     @property
     def _listed(self) -> str:
@@ -304,6 +323,11 @@ class ColumnFeatures:
 
     def describe_bad_feature(self, row: Row) -> str:
         return "a feature"
+
+
+def _is_indicator(value: Any) -> bool:
+    """Whether it is one of the values that an encoder of categories gives: 0 or 1, False or True."""
+    return type(value) in (bool, int, float, np.bool_, np.int64, np.float64) and value in (0, 1)
 
 
 def _dense_block(rows: Sequence[Row], dimension: int) -> Array:
