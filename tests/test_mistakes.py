@@ -287,6 +287,71 @@ ESTIMATORS = {
         ),
         "state features=",
     ),
+    "dates among the features": (
+        lambda: logistic().fit(pd.DataFrame({"a": X[:, 0], "b": pd.to_datetime(["1987-06-05"] * 20)}), Y),
+        'as in columns={"day": {"date":',
+    ),
+    "dates among the features, whose ranges are found": (
+        lambda: logistic(feature_bound="private").fit(
+            pd.DataFrame({"a": X[:, 0], "b": pd.to_datetime(["1987-06-05"] * 20, utc=True)}), Y
+        ),
+        'as in columns={"day": {"date":',
+    ),
+    "an array of dates": (
+        lambda: logistic().fit(np.full((20, 2), np.datetime64("1987-06-05")), Y),
+        'as in columns={"day": {"date":',
+    ),
+    "a frame of durations": (
+        lambda: logistic().fit(pd.DataFrame({"a": pd.to_timedelta(np.arange(20), "D")}), Y),
+        'as in columns={"day": {"date":',
+    ),
+    "dates to predict": (lambda: linear().fit(X, pd.to_datetime(["1987-06-05"] * 20)), "such as days since"),
+    "dates with a zone to predict": (
+        lambda: linear().fit(X, pd.Series(pd.to_datetime(["1987-06-05"] * 20, utc=True))),
+        "such as days since",
+    ),
+    "durations to predict": (lambda: linear().fit(X, np.full(20, np.timedelta64(5, "D"))), "such as days since"),
+    "dates to predict in a stated range": (
+        lambda: linear(label_bound=None, label_range=(0, 1e4)).fit(X, pd.Series(pd.to_datetime(["1987-06-05"] * 20))),
+        "such as days since",
+    ),
+    "dicts to predict": (lambda: linear().fit(X, [{"a": 1}] * 20), "such as dates, durations, lists or dicts"),
+    "lists in a column of texts": (
+        lambda: logistic(feature_bound=None, columns={"note": {"text": {"hash": 8}}}).fit(
+            pd.DataFrame({"note": [["a"], ["b"]] * 10}), Y
+        ),
+        "row 0 has a value in column note that is a list",
+    ),
+    "a dict in a column of categories": (
+        lambda: logistic(feature_bound=None, columns={"town": {"categories": ["Oslo", "Rome"]}}).fit(
+            pd.DataFrame({"town": ["Oslo"] * 19 + [{"a": 1}]}), Y
+        ),
+        "row 19 has a value in column town that is a dict",
+    ),
+    "lists in a column whose range is found": (
+        lambda: logistic(feature_bound=None, columns={"a": {"range": "private"}}).fit(
+            pd.DataFrame({"a": [["a"], ["b"]] * 10}), Y
+        ),
+        "row 0 has a value in column a that is a list",
+    ),
+    "river: a list in a column of texts": (
+        lambda: river.PrivateLogisticRegression(epsilon=1.0, columns={"note": {"text": {"hash": 8}}}).learn_one(
+            {"note": ["a"]}, True
+        ),
+        "this example has a value in column note that is a list",
+    ),
+    "river: a row of a frame": (
+        lambda: river.PrivateLogisticRegression(epsilon=1.0, feature_bound=1.0, features=["a"]).learn_one(
+            pd.Series({"a": 1.0}), True
+        ),
+        "got Series. Give one as x.to_dict()",
+    ),
+    "river: a weight of an example": (
+        lambda: river.PrivateLogisticRegression(epsilon=1.0, feature_bound=1.0, features=["a"]).learn_one(
+            {"a": 1.0}, True, w=2.0
+        ),
+        "PrivateLogisticRegression.learn_one has no w. A weight of a row would be one more private value",
+    ),
     "river: no dict": (
         lambda: river.PrivateLogisticRegression(
             epsilon=1.0, feature_bound=1.0, classes=[0, 1], features=["a"]

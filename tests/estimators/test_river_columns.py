@@ -139,7 +139,7 @@ def test_an_indicator_that_is_not_declared_shows_no_value():
 
 def test_a_number_is_no_category():
     rule = ColumnFeatures(encoder_of({"plan": {"categories": ["free", "basic"]}}))
-    with pytest.raises(InvalidInput, match="'plan_free', which is not a declared column. Did you mean plan"):
+    with pytest.raises(InvalidInput, match=r"'plan_free', which is not a declared column\. Did you mean plan"):
         rule.row({"plan_free": 30.0})
 
 

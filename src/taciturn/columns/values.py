@@ -89,7 +89,8 @@ class PlainValues:
 
     def texts(self) -> tuple[Integers, list[str | None]]:
         places: dict[str | None, int] = {}
-        if len(set(map(type, self.values))) == 1:  # then equal values have equal texts; 1 and True do not
+        kinds = set(map(type, self.values))
+        if len(kinds) == 1 and kinds <= _PLAIN:  # then equal values have equal texts; 1 and True do not
             known = {v: places.setdefault(text_of(v), len(places)) for v in dict.fromkeys(self.values)}
             codes = list(map(known.__getitem__, self.values))
         else:
@@ -233,6 +234,24 @@ def text_of(value: Any) -> str | None:
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     return None if value is None else str(value).strip() or None
+
+
+def is_nested(value: Any) -> bool:
+    """Whether it is a list, a dict or the like, which no column takes: a bad value, as in JSON lines.
+
+    >>> is_nested(["a"]), is_nested({"a": 1}), is_nested("a"), is_nested(None)
+    (True, True, False, False)
+    """
+    return isinstance(value, list | tuple | dict | set | frozenset) or (
+        isinstance(value, np.ndarray) and value.ndim > 0
+    )
+
+
+def nested_rows(values: Values) -> NDArray[np.bool_] | None:
+    """Which rows hold such a value; None if none does, as in arrays of numbers."""
+    if not isinstance(values, PlainValues) or set(map(type, values.values)) <= _PLAIN:
+        return None
+    return np.array([is_nested(value) for value in values.values], dtype=np.bool_)
 
 
 def is_number(value: Any) -> bool:

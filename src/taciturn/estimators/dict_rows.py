@@ -379,8 +379,7 @@ def features_of(
 
 
 def _dict(x: Any) -> Mapping[Any, Any]:
-    if not hasattr(x, "get"):
-        raise InvalidInput(
-            f"an example is a dict from names to values, got {type(x).__name__}. Give one as {{'a': 1}}."
-        )
-    return x  # type: ignore[no-any-return]
+    if not isinstance(x, Mapping):
+        other = "x.to_dict()" if hasattr(x, "to_dict") else "{'a': 1}"
+        raise InvalidInput(f"an example is a dict from names to values, got {type(x).__name__}. Give one as {other}.")
+    return x

@@ -24,7 +24,7 @@ from taciturn.columns.target import Number
 from taciturn.drift import Drift
 from taciturn.errors import InvalidInput, StateConflict, TaciturnError
 from taciturn.estimators.dict_rows import features_of
-from taciturn.estimators.keywords import Keywords
+from taciturn.estimators.keywords import Keywords, known_keywords
 from taciturn.estimators.renewal import with_meaning
 from taciturn.estimators.river_stream import Feed
 from taciturn.estimators.settings import LossName, MethodName, Settings, declared_settings, weights_of
@@ -81,10 +81,12 @@ class PrivateLinear(Keywords, base.Estimator):
     _open: Feed | None = field(default=None, init=False)
     _signed: ClassVar[bool] = True
 
+    @known_keywords
     def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
         """Learn from one example, or reject it before anything changes."""
         (self._open or self._reserved_feed).learn_one(x, y)
 
+    @known_keywords
     def learn_many(self, X: pd.DataFrame, y: pd.Series[Any]) -> None:
         """Learn from the rows of a data frame, as `learn_one` would from one after the other, but all or none."""
         (self._open or self._reserved_feed).learn_many(X, y)

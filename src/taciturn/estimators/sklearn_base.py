@@ -55,6 +55,14 @@ _ADDS = (
 )
 
 
+class NotANumber(InvalidInput, TypeError):
+    """Features that are no numbers, such as dates; scikit-learn raises a TypeError.
+
+    >>> issubclass(NotANumber, TypeError) and issubclass(NotANumber, ValueError)
+    True
+    """
+
+
 class _Learnt:
     """A read-only attribute that can be overwritten, as scikit-learn does when an estimator validates data."""
 
@@ -250,6 +258,7 @@ class PrivateLinearModel(Keywords, BaseEstimator):
         if self._numbers:
             _check_numeric(y)
         if encoder is None:
+            _reject_times(X)
             with own_errors():
                 X, y = validate_data(seen_by, X, y, reset=reset, **self._accepted, y_numeric=self._numbers)
                 return X, column_or_1d(y, dtype=np.float64 if self._numbers else None, warn=True)
@@ -699,13 +708,27 @@ def _check_there(y: Any) -> None:
         )
 
 
+def _reject_times(X: Any) -> None:
+    """Reject columns of dates and of durations, which would be read as nanoseconds."""
+    kinds = getattr(X, "dtypes", None)
+    kinds = [getattr(X, "dtype", None)] if kinds is None else kinds
+    if any(getattr(kind, "kind", "-") in "mM" for kind in kinds):
+        raise NotANumber(_NO_NUMBER)
+
+
 def _check_numeric(y: Any) -> None:
-    """Reject labels that are texts, and quote none of them."""
+    """Reject labels that are texts, times, lists or dicts, and quote none of them."""
     try:
         values = np.asarray(y)
+        if values.dtype.kind in "mM":
+            raise InvalidInput(_TIMES)
         if values.dtype.kind not in "biuf":
             values.astype(np.float64)
+    except InvalidInput:
+        raise
     except (ValueError, TypeError) as error:
+        if isinstance(error, TypeError):
+            raise InvalidInput(_TIMES) from None
         if "could not convert string to float" in str(error):
             raise InvalidInput(
                 "y has a text where a number is expected. Give numbers; or use PrivateLogisticRegression, which "
@@ -742,10 +765,10 @@ def own_errors() -> Iterator[None]:
     """Errors of scikit-learn that quote a value, or advise what would not be private, in words of our own."""
     try:
         yield
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         for beginning, sentence in _OWN.items():
             if str(error).startswith(beginning):
-                raise InvalidInput(sentence) from None
+                raise (NotANumber if isinstance(error, TypeError) else InvalidInput)(sentence) from None
         raise
 
 
@@ -767,6 +790,15 @@ _TEXT = (
     "for classifiers."
 )
 _COMPLEX = "Complex data not supported. Give real numbers: the real and the imaginary parts, say, as two columns."
+_NO_NUMBER = (
+    "X has a date, a list or a dict, where an argument must be a string of digits or a number. Declare what the "
+    'columns of X are, as in columns={"day": {"date": ["2015-01-01", "2030-01-01"]}}; or give '
+    "numbers, in a range that is public."
+)
+_TIMES = (
+    "y has something else than numbers, such as dates, durations, lists or dicts. Give numbers, such as days "
+    "since a public date: (y - first) / pd.Timedelta(days=1)."
+)
 _FLAT = (
     "X must be 2D, a row for each example. Reshape your data: X.reshape(-1, 1) if it has one feature, or "
     "X.reshape(1, -1) if it is one row."
@@ -778,6 +810,9 @@ _OWN = {
     "Input X contains NaN": _NAN,
     "could not convert string to float": _TEXT,
     "Complex data not supported": _COMPLEX,
+    "Cannot cast": _NO_NUMBER,
+    "float() argument must be": _NO_NUMBER,
+    "The DType <class 'numpy.dtypes.": _NO_NUMBER,
     "Expected 2D array, got": _FLAT,
     "Expected a 2-dimensional container": _FLAT,
     "Mix of label input types": _OTHER_LABELS,
