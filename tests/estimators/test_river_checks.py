@@ -42,6 +42,7 @@ MODELS = {
 CHECKS = [(name, i, check) for name, model in MODELS.items() for i, check in enumerate(checks.yield_checks(model))]
 
 
+@pytest.mark.filterwarnings("ignore:each clone of a model is a stream")  # as the checks clone
 @pytest.mark.filterwarnings("ignore:this example has none of the declared features")
 @pytest.mark.parametrize(
     ("name", "check"),

@@ -130,6 +130,26 @@ class Fits:
             return
         warnings.warn(self._sentence(), PrivacyWarning, stacklevel=stacklevel + 1)
 
+    def warn_of_streams(self, stacklevel: int = 2) -> None:
+        """Say what streams that are learnt side by side cost together: at the second, and at twice as many again."""
+        if len(self) < 2 or len(self) < 2 * self._told:
+            return
+        self._told = len(self)
+        epsilon, delta = self.together
+        cost = (
+            f"cost together epsilon = {rounded_up(epsilon)} at delta = {rounded_up(delta)} for an example that each of "
+            "them learns once, and more for one that a stream learns several times, as by bagging."
+        )
+        if epsilon == math.inf:
+            cost = "protect different things (neighbours=, rows_per_user=), so that their costs have no sum."
+        warnings.warn(
+            "each clone of a model is a stream with a budget of its own, as in an ensemble: those of this model and "
+            f"its clones, {len(self)} so far, {cost} Use one model; or give it a ledger, as in ledger='budget.db', to "
+            "limit the sum.",
+            PrivacyWarning,
+            stacklevel=stacklevel + 1,
+        )
+
     def _sentence(self) -> str:
         epsilon, delta = self.together
         sent = f", without {self._sent} copies that went to other processes" if self._sent else ""

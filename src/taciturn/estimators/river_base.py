@@ -6,7 +6,7 @@ import os
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -24,6 +24,7 @@ from taciturn.columns.target import Number
 from taciturn.drift import Drift
 from taciturn.errors import InvalidInput, StateConflict, TaciturnError
 from taciturn.estimators.dict_rows import features_of
+from taciturn.estimators.fits import Fits
 from taciturn.estimators.keywords import Keywords, known_keywords
 from taciturn.estimators.renewal import with_meaning
 from taciturn.estimators.river_stream import Feed
@@ -229,7 +230,39 @@ class PrivateLinear(Keywords, base.Estimator):
         for sentence in (plan.warning, plan.delta_warning):
             if sentence is not None:
                 warnings.warn(sentence, PrivacyWarning, stacklevel=4)
-        return Feed(stream(plan), features, labels, self.user)
+        feed = Feed(stream(plan), features, labels, self.user)
+        feed.on_first = partial(self._count, feed)
+        return feed
+
+    def _count(self, feed: Feed) -> None:
+        """Count a stream with those of all clones, once, unless it is a simulation."""
+        private = feed.stream.plan.private
+        if private.seed is not None:
+            return
+        about = (str(feed.stream.lineage), private.neighbours, private.unit.name)
+        self._fits.add(1, private.total_cost, private.privacy.delta, *about)
+        if self.ledger is None:
+            self._fits.warn_of_streams(stacklevel=6)
+
+    @property
+    def _fits(self) -> Fits:
+        """The counter that this model shares with its clones."""
+        fits: Fits | None = vars(self).get("_counted")
+        return self.__dict__.setdefault("_counted", Fits()) if fits is None else fits
+
+    @property
+    def spent_together(self) -> Spent:
+        """The cost of all streams of this model and its clones in this process, as in an ensemble of them.
+
+        It is that of an example which each of them learns once.
+        """
+        return self._fits.together
+
+    def clone(self, new_params: dict[str, Any] | None = None, include_attributes: bool = False) -> Self:
+        """A model of these parameters that has not learnt; it shares a counter of costs with this one."""
+        made: Self = super().clone(new_params, include_attributes)
+        vars(made)["_counted"] = self._fits
+        return made
 
     @property
     def _coefficients(self) -> tuple[Array, Array]:
@@ -247,7 +280,14 @@ class PrivateLinear(Keywords, base.Estimator):
         return str(super()._repr_html_()) + budgets_html(None if opened is None else opened.stream, self.ledger)
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) if self._open is None else {**vars(self), "_open": copy(self._open)}
+        state = {name: value for name, value in vars(self).items() if name != "_counted"}  # which is this process's
+        return state if self._open is None else {**state, "_open": copy(self._open)}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        made = type(self).__new__(type(self))
+        memo[id(self)] = made
+        vars(made).update(deepcopy(self.__getstate__(), memo), _counted=self._fits)
+        return made
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

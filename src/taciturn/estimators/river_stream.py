@@ -91,6 +91,7 @@ class Feed:
         self._process = process_number()
         self._lock = threading.RLock()
         self._frame: FrameType | None = None  # of the call that is learning
+        self.on_first: Callable[[], None] | None = None  # called before the first row is learnt here
         self._pending = _Pending([], stream.t, 0, math.inf)
         self._drop_learnt()
 
@@ -103,6 +104,8 @@ class Feed:
             self._reject_bad(row, label)
         if process_number() != self._process:
             self.stream.must_learn()
+        if self.on_first is not None:
+            self._count()
         if self._frame is not None:
             self._reject_reentry()
         with self._lock:
@@ -131,7 +134,15 @@ class Feed:
         elif self._needs_id:
             self._id(None, "row 0")
         self.stream.must_learn()
+        if self.on_first is not None:
+            self._count()
         self._exclusively(self._flush, lambda: self._learn_block(block, labels, users))
+
+    def _count(self) -> None:
+        """Tell, once, that this stream learns."""
+        begun, self.on_first = self.on_first, None
+        if begun is not None and self.stream.learns:
+            begun()
 
     def scores(self, x: Mapping[Any, Any]) -> Any:
         """The score of an example by the current model: a float, or an array with one for each class."""
@@ -290,6 +301,7 @@ class Feed:
             "_most": 0,
             "_lock": None,
             "_frame": None,
+            "on_first": None,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
