@@ -43,6 +43,22 @@ def test_a_batch_is_a_stream_if_it_is_forgotten():
         ).fit(X, X[:, 0])
 
 
+def test_drift_that_is_not_known_is_a_sentence():
+    """Of streams that find ranges first, and of models that are published once; `hasattr` is false."""
+    X, y = turning()
+    settings = {"epsilon": 5.0, "label_bound": 1.0, "seed": 1}
+    found = PrivateLinearRegression(feature_bound="private", forget=2_000, **settings).partial_fit(X, X[:, 0])
+    with pytest.raises(InvalidInput, match=r"finds ranges first.*State the ranges"):
+        _ = found.drift_
+    once = PrivateLogisticRegression(epsilon=5.0, feature_bound=1.0, classes=[False, True], seed=1).fit(X, y)
+    with pytest.raises(InvalidInput, match=r"is published once.*Learn by partial_fit"):
+        _ = once.drift_
+    assert not hasattr(found, "drift_")
+    river = RiverLogistic(columns={"a": {"range": "private"}}, epsilon=5.0, horizon=30_000, seed=1)
+    with pytest.raises(InvalidInput, match="finds ranges first"):
+        _ = river.drift
+
+
 def test_river_turns_round():
     X, y = turning()
     model = RiverLogistic(features=["a", "b"], epsilon=2.0, feature_bound=1.0, forget=2_000, seed=1)

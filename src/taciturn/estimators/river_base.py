@@ -29,7 +29,7 @@ from taciturn.estimators.keywords import Keywords, known_keywords
 from taciturn.estimators.renewal import with_meaning
 from taciturn.estimators.river_stream import Feed
 from taciturn.estimators.settings import LossName, MethodName, Settings, declared_settings, weights_of
-from taciturn.estimators.stream import PrivacyWarning, Spent, Stream, budgets_html, promised
+from taciturn.estimators.stream import PrivacyWarning, Spent, Stream, budgets_html, known_drift, promised
 from taciturn.plan import Features, Forget, Plan
 from taciturn.problem.predict import coefficients
 
@@ -136,9 +136,9 @@ class PrivateLinear(Keywords, base.Estimator):
         return self._feed.current().renewal
 
     @property
-    def drift(self) -> Drift | None:
+    def drift(self) -> Drift:
         """How far released statistics moved from window to window, in units of their noise (`taciturn.drift`)."""
-        return self._feed.current().drift
+        return known_drift(self._feed.current())
 
     @property
     def plan(self) -> Plan:

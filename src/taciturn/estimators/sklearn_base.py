@@ -45,7 +45,7 @@ from taciturn.estimators.fits import Fits, StoredFits
 from taciturn.estimators.keywords import Keywords, known_keywords, reject_unknown
 from taciturn.estimators.renewal import with_meaning
 from taciturn.estimators.settings import LossName, MethodName, Settings, declared_settings, weights_of
-from taciturn.estimators.stream import PrivacyWarning, Spent, Stream, budgets_html, promised
+from taciturn.estimators.stream import PrivacyWarning, Spent, Stream, budgets_html, known_drift, promised
 from taciturn.plan import Features, Forget, Plan
 from taciturn.problem.predict import coefficients
 from taciturn.problem.problem import Problem
@@ -328,9 +328,9 @@ class PrivateLinearModel(Keywords, BaseEstimator):
         return self._fitted.stream.renewal
 
     @property
-    def drift_(self) -> Drift | None:
+    def drift_(self) -> Drift:
         """How far released statistics moved from window to window, in units of their noise (`taciturn.drift`)."""
-        return self._fitted.stream.drift
+        return known_drift(self._fitted.stream)
 
     @property
     def n_examples_(self) -> int:
@@ -718,7 +718,7 @@ def _fitted_to(X: Any) -> str | None:
 
 
 def _worth_a_look(X: Array) -> Iterator[tuple[Array, float]]:
-    """The columns that may be such, with their means, by one sum of all rows, and by a sample of rows: most tables have none."""
+    """The columns that may be such, with their means, by one sum of all rows and a sample of them: most tables have none."""
     mean = X.mean(axis=0, dtype=np.float64)
     some = X[:: max(1, len(X) // 1000)]
     possible = np.isnan(mean) | (np.abs(mean) <= 1e-6)

@@ -26,6 +26,7 @@ from taciturn.core.participation import Layers
 from taciturn.core.private import Private
 from taciturn.core.protocols import Learner
 from taciturn.core.release import Releases
+from taciturn.core.staged import Staged
 from taciturn.core.state import State, read_extra
 from taciturn.drift import Drift
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, TaciturnError, Unprovable
@@ -421,6 +422,26 @@ def promised(plan: Plan) -> str:
     """The guarantee of a stream; of one that follows another, with what someone in both is promised."""
     guarantee = plan.private.guarantee
     return str(guarantee) if plan.renewal is None else f"{guarantee} {plan.renewal.promise(guarantee)}"
+
+
+class DriftUnknown(InvalidInput, AttributeError):
+    """An attribute that models do not have whose released statistics cannot be compared."""
+
+
+def known_drift(stream: Stream) -> Drift:
+    """The drift of a stream, or an error that says why it is not known."""
+    drift = stream.drift
+    if drift is not None:
+        return drift
+    if isinstance(stream.plan.private, Staged):
+        raise DriftUnknown(
+            "drift is not known of a stream that finds ranges first: what it releases before and after is not "
+            "comparable. State the ranges and bounds that are private, and leave precondition out, to see it."
+        )
+    raise DriftUnknown(
+        "drift is not known of a model that is published once, or by the exponential mechanism: it needs a stream of "
+        "releases. Learn by partial_fit."
+    )
 
 
 def budgets_html(stream: Stream | None, ledger: LedgerLike | None) -> str:
