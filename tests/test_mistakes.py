@@ -290,6 +290,12 @@ ESTIMATORS = {
         ),
         "state features=",
     ),
+    "no bound after declared columns": (
+        lambda: make_pipeline(
+            scaling.PublicColumns({0: {"range": [-1, 1]}, 1: {"range": [-1, 1]}}), logistic(feature_bound=None)
+        ).fit(X, Y),
+        "In a pipeline after PublicColumns it is that transformer's feature_bound",
+    ),
     "dates among the features": (
         lambda: logistic().fit(pd.DataFrame({"a": X[:, 0], "b": pd.to_datetime(["1987-06-05"] * 20)}), Y),
         'as in columns={"day": {"date":',

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from taciturn.errors import InvalidInput, StateConflict
 from taciturn.estimators.scaling import PublicScaler
 from taciturn.estimators.settings import Settings
 from taciturn.estimators.sklearn import PrivateLinearRegression, PrivateLinearSVC, PrivateLogisticRegression
+from taciturn.estimators.stream import PrivacyWarning
 
 RNG = np.random.default_rng(3)
 N = 3_000
@@ -218,3 +220,23 @@ def test_numbers_are_learnt_from_users_too():
     few = PrivateLinearRegression(rows_per_user=1, **stated).fit(X, numbers, users=USERS)
     many = PrivateLinearRegression(rows_per_user=3, **stated).fit(X, numbers, users=USERS)
     assert many.plan_.noise["Gaussian"] > 2.5 * few.plan_.noise["Gaussian"]
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_a_bound_between_releases_of_which_there_are_few_is_a_warning(private):
+    """`fit` publishes once: rows_per_release=1 then counts one row of each user, and one more in each stage."""
+    settings = {"epsilon": 20.0, "rows_per_user": 20, "seed": 1}
+    bounds = {
+        True: {"feature_bound": "private", "label_bound": "private"},
+        False: {"feature_bound": 1, "label_bound": 1},
+    }
+    few = PrivateLinearRegression(rows_per_release=1, **settings, **bounds[private])
+    rng = np.random.default_rng(0)
+    rows, users = rng.uniform(-0.5, 0.5, (20_000, 2)), rng.integers(1_000, size=20_000)
+    with pytest.warns(PrivacyWarning, match=r"lets at most \d rows of a user count, of rows_per_user=20"):
+        few.fit(rows, rows[:, 0], users=users)
+    for other in ({"rows_per_release": None}, {"release": 500}):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            clone(few).set_params(**other).fit(rows, rows[:, 0], users=users)
+        assert not [each for each in told if "rows of a user count" in str(each.message)]

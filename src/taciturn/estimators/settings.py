@@ -456,7 +456,9 @@ _WEIGHTS = "class_weight={0: 1.0, 1: 10.0}, from public knowledge: counts of lab
 _NUMBERS = ("epsilon", "delta", "feature_bound", "label_bound", "radius", "ridge", "quantile", "huber_width")
 _INTEGERS = ("classes", "release", "seed", "rows_per_user", "rows_per_release", "apart", "period", "forget")
 _OR_DECLARE = {
-    "feature_bound": ' Or declare columns=, as in columns={"age": {"range": [0, 100]}}, from which it follows.',
+    "feature_bound": ' Or declare columns=, as in columns={"age": {"range": [0, 100]}}, from which it follows. '
+    "In a pipeline after PublicColumns it is that transformer's feature_bound, as in "
+    "feature_bound=PublicColumns(columns).feature_bound.",
     "label_bound": " Or state label_range=(low, high).",
 }
 _MEANING = {

@@ -38,6 +38,7 @@ from taciturn.columns.labels import classes_of, labels_of
 from taciturn.columns.target import Number
 from taciturn.columns.values import text_of
 from taciturn.core.release import Releases
+from taciturn.core.staged import Staged
 from taciturn.core.state import read_extra
 from taciturn.drift import Drift
 from taciturn.errors import InvalidInput, StateConflict, TaciturnError, horizon_of
@@ -189,6 +190,8 @@ class PrivateLinearModel(Keywords, BaseEstimator):
         for sentence in (plan.warning, plan.delta_warning):
             if sentence is not None:
                 warnings.warn(sentence, PrivacyWarning, stacklevel=5)
+        if batch and (sentence := _few_blocks(settings, plan)) is not None:
+            warnings.warn(sentence, PrivacyWarning, stacklevel=5)
         labels = self._encoded(labels, classes)
         new = _Opened(Stream(plan, self.ledger, reserve=False), stated, self._stated(classes), classes, seen, batch)
         before = self._opened
@@ -711,14 +714,14 @@ def _fitted_to(X: Any) -> str | None:
             if fraction and abs(quartiles[1]) <= 1e-9 and abs(quartiles[2] - quartiles[0] - 1.0) <= 1e-9:
                 return "RobustScaler"
     if len(centred) >= 2 and len({len(values) for values in centred}) == 1:
-        products = np.corrcoef(np.array(centred[:20]))
+        products = np.asarray(np.corrcoef(np.array(centred[:20])))
         if np.abs(products - np.eye(len(products))).max() <= 1e-9:
             return "PCA"
     return None
 
 
 def _worth_a_look(X: Array) -> Iterator[tuple[Array, float]]:
-    """The columns that may be such, with their means, by one sum of all rows and a sample of them: most tables have none."""
+    """The columns that may be such, with their means: by one sum of all rows and a sample of them, as most are not."""
     mean = X.mean(axis=0, dtype=np.float64)
     some = X[:: max(1, len(X) // 1000)]
     possible = np.isnan(mean) | (np.abs(mean) <= 1e-6)
@@ -810,6 +813,25 @@ def _check_users(unit: Unit, users: Any) -> None:
         )
     if users is None and isinstance(unit, User):
         raise InvalidInput("rows_per_user is stated: give users=, an id for each row.")
+
+
+def _few_blocks(settings: Settings, plan: Plan) -> str | None:
+    """A warning if a bound between two releases leaves most rows of a user without influence, as there are few."""
+    rows, each = settings.rows_per_user, settings.rows_per_release
+    if rows is None or each is None:
+        return None
+    stages = len(plan.private.stages) if isinstance(plan.private, Staged) else 0
+    most = each * (plan.releases + stages)
+    if most >= rows:
+        return None
+    count = f"{plan.releases} release{'s' * (plan.releases > 1)}" + f" and {stages} stages that find ranges" * (
+        stages > 0
+    )
+    return (
+        f"rows_per_release={each} lets at most {most} rows of a user count, of rows_per_user={rows}: these rows are "
+        f"learnt in {count}, each of which counts {each} of a user. Leave rows_per_release out of fit, or state "
+        "release= for more of them."
+    )
 
 
 @contextmanager
