@@ -14,12 +14,14 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from typer.testing import CliRunner
 
-from served import served_by_command
+from served import served_by_command, service_at
 from taciturn.cli.app import app
 from taciturn.client import Client, ServiceError
 from taciturn.errors import InvalidInput
 from taciturn.service.tokens import Tokens
+from taciturn.store import Store
 from taciturn.store.database import Database
+from taciturn.store.encryption import new_key
 
 
 def run(*arguments):
@@ -73,6 +75,22 @@ def test_it_serves_until_it_is_told_to_stop(tmp_path):
     secret = answer("token", "create", "--store", tmp_path / "s.db", "--scope", "admin")["token"]
     with served_by_command("--store", tmp_path / "s.db") as where, Client(where, secret) as client:
         assert client.streams() == []
+
+
+def test_a_store_whose_key_is_missing_or_another_is_not_served(tmp_path):
+    store, key, other = tmp_path / "s.db", tmp_path / "k", tmp_path / "other"
+    for each in (key, other):
+        new_key(each)
+    service_at(store)[0].close()
+    Store(store).rotate_key(key)
+    for more in ((), ("--key", other)):
+        done = run("serve", "--store", store, "--port", 0, *more)
+        assert isinstance(done.exception, InvalidInput), done.exception  # exit status 2 of the command
+        assert "can be read" in str(done.exception)
+        assert "Serving" not in done.output
+        assert "ERROR" not in done.output
+    with served_by_command("--store", store, "--key", key) as where:
+        assert httpx.get(f"{where}/readyz").json() == {"status": "ready"}
 
 
 def self_signed(folder):

@@ -2,6 +2,7 @@
 
 import logging
 
+import httpx
 import pytest
 
 from served import NAME, Client, declared, service_at, set_clock, some_rows
@@ -10,6 +11,7 @@ from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreU
 from taciturn.service.server import running
 from taciturn.service.service import Limits, Service, UnknownLedger, UnknownStream
 from taciturn.store import Store
+from taciturn.store.encryption import new_key
 
 
 @pytest.fixture
@@ -69,9 +71,32 @@ def test_a_stream_that_cannot_be_read_is_not_said_to_be_missing(tmp_path, caplog
         client = Client(address, secret)
         answer = client.get(f"/v1/streams/{NAME}")
         assert (answer.status_code, client.get("/v1/streams/other").status_code) == (503, 404)
+        assert client.get("/v1/streams").json() == {"streams": [], "unreadable": [NAME]}
+        assert client.get("/readyz").json() == {"status": "ready", "unreadable": 1}
+        reader = httpx.get(
+            f"{address}/v1/streams", headers={"authorization": f"Bearer {service.tokens.create(['read'], stream='x')[1]}"}
+        )
+        assert reader.json()["unreadable"] == []  # a token for another stream is not told its name
+        service.refresh()
+        service.refresh()
     assert "its operator" in answer.text.lower()
-    assert f"{NAME} is not shown on" in caplog.text
+    assert caplog.text.count(f"{NAME} is not shown on") == 1
     service.close()
+
+
+def test_a_store_of_which_no_stream_can_be_read_is_not_served(tmp_path):
+    """Some of them are enough: one that cannot be read does not keep others from being served."""
+    path, key = tmp_path / "streams.db", new_key(tmp_path / "key")
+    assert key.id
+    Service(Store(path)).must_read_one()  # there are none yet
+    owner = Service(Store(path, key=tmp_path / "key"))
+    owner.create(NAME, contract_of(declared()))
+    owner.must_read_one()
+    without = Service(Store(path))
+    with pytest.raises(InvalidInput, match=f"no stream of .* can be read, {NAME} for instance: .*no key is given"):
+        without.must_read_one()
+    without.create("two", contract_of(declared()))
+    without.must_read_one()
 
 
 def test_a_server_that_shows_only_changes_nothing(tmp_path):

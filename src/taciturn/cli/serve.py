@@ -95,6 +95,7 @@ def serve(
             read_only=read_only,
             secure=secure,
         )
+        service.must_read_one()
         where = f"{'https' if tls_cert else 'http'}://{_named(host)}:{listening.getsockname()[1]}"
         if as_json:
             print_json({"address": where, "store": service.store.address, "tick": seconds, "secure": secure})

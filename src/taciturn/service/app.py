@@ -680,7 +680,7 @@ async def create_stream(call: Call) -> Answer:
 async def list_streams(call: Call) -> Answer:
     """List."""
     assert call.token is not None
-    return json_answer(messages.Streams(call.service.streams(call.token)))
+    return json_answer(messages.Streams(call.service.streams(call.token), call.service.unreadable(call.token)))
 
 
 async def show_stream(call: Call) -> Answer:
@@ -801,10 +801,10 @@ async def health(call: Call) -> Answer:
 
 
 async def ready(call: Call) -> Answer:
-    """Whether the store could be read at the last tick."""
+    """Whether the store could be read at the last tick, and all streams in it."""
     if not call.service.ready:
         raise RequestError(503, "the store could not be read at the last tick.", _RETRY)
-    return json_answer(messages.Health("ready"))
+    return json_answer(messages.Health("ready", len(call.service.unreadable())))
 
 
 async def openapi(call: Call) -> Answer:

@@ -183,9 +183,13 @@ class Renewed(Struct, frozen=True):
 
 
 class Streams(Struct, frozen=True):
-    """The streams that a token may read."""
+    """The streams that a token may read, and names of those that the server itself cannot read now.
+
+    The reason is in the server's log: a key that is not that of the stream, for instance.
+    """
 
     streams: list[Stream]
+    unreadable: list[str] = []
 
 
 class Released(Struct, frozen=True, omit_defaults=True):
@@ -255,10 +259,11 @@ class Diagnostics(Struct, frozen=True):
     diagnostics: dict[str, Any] | None
 
 
-class Health(Struct, frozen=True):
-    """Whether the server runs, or is ready to answer."""
+class Health(Struct, frozen=True, omit_defaults=True):
+    """Whether the server runs, or is ready to answer; and how many streams it could not read at the last tick."""
 
     status: str
+    unreadable: int = 0
 
 
 class Error(Struct, frozen=True, omit_defaults=True):

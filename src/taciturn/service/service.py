@@ -193,7 +193,7 @@ class Service:
         self.ready = False
         self._hosts: dict[str, Host] = {}
         self._unshown: set[str] = set()
-        self._unread: set[str] = set()  # names of streams whose states cannot be read: by a wrong key, for instance
+        self._unread: dict[str, str] = {}  # why streams cannot be read (by a wrong key, for instance), as it was logged
         self._names = random_names()  # of events, in the event loop's thread
         self._opening = threading.Lock()
         self._refreshing = threading.Lock()
@@ -270,13 +270,19 @@ class Service:
                 try:
                     if self._look_at(name, lineage, tick, int(committed), bool(ended)):
                         changed.append(name)
-                    self._unread.discard(name)
+                    if name in self._unread:
+                        LOG.warning("%s is shown again", name)
+                        self._unread = {each: why for each, why in self._unread.items() if each != name}
                 except StoreUnavailable:
                     raise
                 except TaciturnError as error:  # what was visible stays, and other streams go on
-                    self._unread.add(name)
-                    LOG.error("%s is not shown on: %s", name, without_address(self.store.address, str(error)))
-            for name in known.keys() - {name for name, *_ in streams}:
+                    why = without_address(self.store.address, str(error))
+                    if self._unread.get(name) != why:  # and not at every tick
+                        LOG.error("%s is not shown on: %s", name, why)
+                    self._unread = {**self._unread, name: why}  # others read it meanwhile
+            names = {name for name, *_ in streams}
+            self._unread = {name: why for name, why in self._unread.items() if name in names}
+            for name in known.keys() - names:
                 if self._hosts.get(name) is known[name]:
                     del self._hosts[name]
             for name, opened, pending in logs:
@@ -330,6 +336,25 @@ class Service:
         if host is None:
             raise UnknownStream("there is no such stream. List them by GET /v1/streams.")
         return host
+
+    def unreadable(self, token: Token | None = None) -> list[str]:
+        """The streams that are in the store and could not be read at the last tick; those that a token may read."""
+        return sorted(name for name in self._unread if token is None or token.allows("read", name))
+
+    def must_read_one(self) -> None:
+        """Reject a store with streams of which none can be read: by a missing or another key, for instance."""
+        first: tuple[str, TaciturnError] | None = None
+        for name in self.store.names():
+            try:
+                self.store.load(name)
+                return
+            except StoreUnavailable:
+                raise
+            except TaciturnError as error:
+                first = first or (name, error)
+        if first is not None:
+            name, error = first
+            raise InvalidInput(f"no stream of {self.store.address} can be read, {name} for instance: {error}")
 
     def streams(self, token: Token) -> list[messages.Stream]:
         """What is public about the streams that a token may read."""
