@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from served import service_at
 from taciturn import BudgetExhausted, Cost, InvalidInput, L2Ball, Ledger, Logistic, Privacy, Problem, pftrl
 from taciturn.accounting.cost import gaussian, total
 from taciturn.cli.app import app
@@ -15,9 +16,9 @@ from taciturn.errors import StateConflict
 from taciturn.service.tokens import Tokens
 from taciturn.store import Chunk, Store
 from taciturn.store.database import Database
-from taciturn.store.overview import read_ledger
+from taciturn.store.overview import read_ledger, streams
 from taciturn.store.restore import recover
-from taciturn.store.witness import witness_of
+from taciturn.store.witness import check, named_within, places_of, witness_of
 
 RELATIONS = ("replace", "zero-out")
 
@@ -123,15 +124,15 @@ def test_tokens_of_a_backup_are_revoked(tmp_path, place):
     path, witness = tmp_path / "all.db", tmp_path / "elsewhere.db" if place == "with a witness" else None
     ledger = Ledger.create(path, Privacy(1.0, 1e-6), witness=witness)
     store = Store(path, witness=witness)
-    for name in ("one", "two"):
-        saved = opened(store, ledger, name)
+    both = [opened(store, ledger, name) for name in ("one", "two")]
     tokens = Tokens(store.database)
     revoked, secret = tokens.create(["admin"])
     _, session = tokens.open_session(secret)
     tokens.create(["read"], seconds=-1.0)
     run("store", "backup", path, tmp_path / "backup.db")
     tokens.revoke(revoked.id)
-    committed(store, saved)
+    for saved in both:
+        committed(store, saved)
     if place == "moved":
         path = tmp_path / "moved.db"
     path.write_bytes((tmp_path / "backup.db").read_bytes())
@@ -231,6 +232,124 @@ def test_adopting_needs_room_in_the_ledger(tmp_path):
     assert Store(path).names() == ["clicks"]
 
 
+@pytest.fixture
+def two_streams(request, tmp_path):
+    """A database with two streams and a token, restored from before a commit of one and the opening of a third."""
+    path, witness = tmp_path / "all.db", tmp_path / "elsewhere.db"
+    budget = Privacy(getattr(request, "param", 1.0), 1e-6)
+    ledger = Ledger.create(path, budget, population="customers", witness=witness)
+    store = Store(path, witness=witness)
+    saved = opened(store, ledger, "A")
+    opened(store, ledger, "B")
+    _, secret = Tokens(store.database).create(["admin"])
+    run("store", "backup", path, tmp_path / "backup.db")
+    committed(store, saved)
+    opened(store, None, "C")
+    path.write_bytes((tmp_path / "backup.db").read_bytes())
+    return path, witness, secret
+
+
+def test_a_stream_that_is_not_behind_is_not_adopted(two_streams):
+    """It would be closed, and charged a second time, for nothing."""
+    path, _, secret = two_streams
+    before = path.read_bytes()
+    failed = run("store", "adopt", path, "B", "--yes").exception
+    assert "B is not behind; there is nothing to adopt" in str(failed)
+    assert "Adopt those that are behind: A." in str(failed)
+    assert path.read_bytes() == before
+    assert Tokens(Database(path)).check(secret) is not None
+    behind = {row["name"]: row["behind"] for row in answer("store", "show", path)["streams"]}
+    assert behind == {"A": True, "B": False}
+    assert "behind" in run("store", "show", path).stdout
+    assert answer("store", "adopt", path, "--yes")["stream"] == "A"  # the only one that is behind needs no name
+    assert [row["behind"] for row in answer("store", "show", path)["streams"]] == [False] * 3
+    again = str(run("store", "adopt", path, "A", "--yes").exception)
+    assert "A is not behind; there is nothing to adopt" in again
+    assert "--restored" in again
+    assert answer("store", "adopt", path, "B", "--restored", "--yes")["stream"] == "B"
+
+
+def test_the_witness_names_streams(two_streams):
+    path, witness, _ = two_streams
+    with pytest.raises(
+        StateConflict, match=rf"is behind its witness {witness}: (A is at 0 and was at 1|stream .*, ope)"
+    ):
+        Store(path)
+    assert "A is at 0 and was at 1" in str(witnessed_fault(path, "A"))
+    recover(Database(path))
+    store = Store(path)
+    opened(store, None, "C")
+    copy = path.read_bytes()
+    opened(store, None, "D")
+    path.write_bytes(copy)
+    with pytest.raises(StateConflict, match=r"stream [0-9a-f]{8}, opened after the backup, is missing"):
+        Store(path)
+
+
+def witnessed_fault(path, name):
+    """What is said of one stream."""
+    [lineage] = [stream.lineage for stream in streams(Database(path)) if stream.name == name]
+    database = Database(path)
+    seen = witness_of(database).places()
+    with database.transaction(write=False) as now:
+        here = places_of(now)
+        with pytest.raises(StateConflict) as caught:
+            check("a.db", here, {lineage: seen[lineage]}, "w.db", named_within(now))
+    return caught.value
+
+
+def test_the_cost_of_an_adoption_is_that_of_all_streams(tmp_path):
+    path = tmp_path / "all.db"
+    saved = opened(Store(path), None)
+    assert answer("store", "adopt", path, "--yes")["streams"] == 2
+    data = answer("store", "adopt", path, "--yes")
+    assert data["streams"] == 3
+    assert data["all"]["epsilon"] == pytest.approx(total([saved.reserved] * 3).epsilon(1e-6))
+    assert "all 4 together" in run("store", "adopt", path, "--yes").stdout
+
+
+@pytest.mark.parametrize("two_streams", [0.5], indirect=True)
+def test_without_room_nothing_is_changed(two_streams, tmp_path):
+    """Neither closed nor charged nor revoked; --end closes, and --ledger charges elsewhere."""
+    path, witness, secret = two_streams
+    before = path.read_bytes()
+    failed = run("store", "adopt", path, "A", "--yes").exception
+    assert isinstance(failed, BudgetExhausted)
+    assert "A was not adopted, and nothing was changed" in str(failed)
+    assert "--ledger" in str(failed)
+    assert "smaller budget" not in str(failed)
+    assert path.read_bytes() == before
+    assert Tokens(Database(path)).check(secret) is not None
+    elsewhere = Ledger.create(tmp_path / "budget.db", Privacy(0.1, 1e-6))
+    full = run("store", "adopt", path, "A", "--ledger", elsewhere.address, "--yes").exception
+    assert "nothing was changed" in str(full)
+    assert "closes" in str(run("store", "adopt", path, "--end").exception)
+    assert "leave out its name" in str(run("store", "adopt", path, "A", "--end", "--yes").exception)
+    done = run("store", "adopt", path, "--end", "--yes").stdout
+    assert "now closed: A" in done
+    assert Store(path, witness=witness).load("A").closed
+    assert not Store(path).load("B").closed
+    room = Ledger.create(tmp_path / "room.db", Privacy(1.0, 1e-6))
+    data = answer("store", "adopt", path, "A", "--ledger", room.address, "--yes")  # it can go on later
+    assert data["ledger"] == room.address
+
+
+def test_a_wrong_key_changes_nothing(tmp_path):
+    path, key = tmp_path / "all.db", tmp_path / "a.key"
+    answer("store", "new-key", key)
+    opened(Store(path, key=key), None)
+    before = path.read_bytes()
+    assert "no key is given" in str(run("store", "adopt", path, "--yes").exception)
+    assert path.read_bytes() == before
+
+
+def test_advice_about_the_folder_of_a_run_is_for_runs(tmp_path):
+    assert service_at(tmp_path / "served.db")[0].close() is None
+    assert "models.jsonl" not in run("store", "adopt", tmp_path / "served.db", "--yes").stdout
+    opened(Store(tmp_path / "run.db"), None)
+    assert "models.jsonl" in run("store", "adopt", tmp_path / "run.db", "--yes").stdout
+
+
 def test_a_stream_whose_ledger_is_elsewhere_is_charged_there(tmp_path):
     ledger = Ledger.create(tmp_path / "budget.db", Privacy(1.0, 1e-6))
     store = Store(tmp_path / "stream.db")
@@ -322,9 +441,9 @@ def test_the_same_commands_on_postgresql(postgres, tmp_path):
     assert run("budget", "verify", postgres, "--witness", tmp_path / "w.db").exit_code == 0
     assert [row["name"] for row in answer("store", "show", postgres)["streams"]] == ["clicks"]
     assert "pg_dump" in str(run("store", "backup", postgres, tmp_path / "b.db").exception)
-    newest = run("store", "adopt", postgres, "--yes", "--witness", tmp_path / "w.db")
+    newest = run("store", "adopt", postgres, "--yes")
     assert "nothing to adopt" in str(newest.exception)
-    data = answer("store", "adopt", postgres, "--yes")
+    data = answer("store", "adopt", postgres, "--restored", "--yes")
     assert ledger.lines[data["second"]["lineage"]].reserved == saved.reserved
     assert "is closed" in run("budget", "close", postgres, data["second"]["lineage"]).stdout
     assert answer("store", "show", postgres)["streams"][0]["closed"]

@@ -74,7 +74,8 @@ def test_a_stream_that_cannot_be_read_is_not_said_to_be_missing(tmp_path, caplog
         assert client.get("/v1/streams").json() == {"streams": [], "unreadable": [NAME]}
         assert client.get("/readyz").json() == {"status": "ready", "unreadable": 1}
         reader = httpx.get(
-            f"{address}/v1/streams", headers={"authorization": f"Bearer {service.tokens.create(['read'], stream='x')[1]}"}
+            f"{address}/v1/streams",
+            headers={"authorization": f"Bearer {service.tokens.create(['read'], stream='x')[1]}"},
         )
         assert reader.json()["unreadable"] == []  # a token for another stream is not told its name
         service.refresh()

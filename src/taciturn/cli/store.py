@@ -10,8 +10,10 @@ import typer
 
 from taciturn.cli.budget import Address, AsJson, WitnessOption, short
 from taciturn.cli.output import plain_table, print_json, print_table, warn
+from taciturn.errors import InvalidInput, TaciturnError
 
 if TYPE_CHECKING:  # imported inside commands, so that the others start fast
+    from taciturn.store.overview import Stream
     from taciturn.store.restore import Adopted
 
 app = typer.Typer(help="Where streams live: back up, restore, move and encrypt.", no_args_is_help=True)
@@ -38,8 +40,19 @@ def show(
     from taciturn.store.book import populations
     from taciturn.store.database import Database
     from taciturn.store.overview import recipe_of, remembered, streams, warning
+    from taciturn.store.restore import may_be_adopted, standing
 
     database = Database(address)
+    try:
+        at = standing(database, witness)
+    except TaciturnError:  # the warning says so
+        at = None
+
+    def behind(stream: Stream) -> bool | None:
+        """Whether it can be adopted; None if nothing tells."""
+        told = at is not None and (at.told or stream.closed)
+        return may_be_adopted(stream, at) if at is not None and told else None
+
     rows = [
         {
             "name": stream.name,
@@ -53,6 +66,7 @@ def show(
             "ledger": database.address if stream.ledger == "" else stream.ledger,
             "population": stream.population,
             "closed": stream.closed,
+            "behind": behind(stream),
             "encrypted": stream.encrypted,
         }
         for stream in streams(database)
@@ -80,7 +94,7 @@ def _show(answer: dict[str, Any]) -> None:
         return
     table = plain_table("", ("name", "stream", "recipe", "rows", "releases", "spent mu", ""), "ledger")
     for row in answer["streams"]:
-        state = ", ".join(word for word, so in (("closed", row["closed"]), ("encrypted", row["encrypted"])) if so)
+        state = ", ".join(word for word in ("closed", "behind", "encrypted") if row[word])
         spent = f"{row['spent_mu']:.4g} of {row['reserved_mu']:.4g}"
         counts = f"{row['rows']:,}", f"{row['releases']:,}"
         here = row["ledger"] == answer["address"]
@@ -113,13 +127,19 @@ def backup(
 def adopt(
     address: Address,
     name: Annotated[
-        str | None, typer.Argument(help="Stream to continue; needed only if there are several.", show_default=False)
+        str | None, typer.Argument(help="Stream to continue; needed only if several are behind.", show_default=False)
     ] = None,
     witness: WitnessOption = None,
     ledger: Annotated[
         str | None, typer.Option(help="Ledger of the second stream; by default that of the first.")
     ] = None,
     population: Annotated[str | None, typer.Option(help="Which ledger, if that database has several.")] = None,
+    restored: Annotated[
+        bool, typer.Option("--restored", help="Adopt a stream that is not behind its witness: both were restored.")
+    ] = False,
+    end: Annotated[
+        bool, typer.Option("--end", help="Close what is behind, charge what was forgotten, and continue no stream.")
+    ] = False,
     key: KeyOption = None,
     yes: YesOption = False,
     as_json: AsJson = False,
@@ -127,26 +147,32 @@ def adopt(
     """Continue a database that was restored from a backup, as a second stream, which is charged in full.
 
     Rounds after the backup are released again, so the people pay twice: both costs are printed. What the ledger in the
-    database has forgotten, by its witness, is charged first. The first stream is closed; the second takes its name.
+    database has forgotten, by its witness, is charged first. The first stream is closed; the second takes its name. A
+    stream that is not behind is rejected (taciturn store show marks those that are), and so is one whose second charge
+    finds no room: then nothing is changed.
 
     Example: taciturn store adopt taciturn-run/stream.db --witness /mnt/other/witness.db
     """
     from taciturn.accounting.ledger import Ledger
     from taciturn.store import restore
 
-    _ask(f"Adopting a stream of {address} charges its whole cost a second time, which cannot be undone.", yes, as_json)
+    if end and (name is not None or ledger is not None or population is not None or restored):
+        raise InvalidInput("--end continues no stream: leave out its name, --ledger, --population and --restored.")
+    does = "closes its streams that are behind" if end else "charges the whole cost of a stream a second time"
+    _ask(f"Adopting {address} {does}, which cannot be undone.", yes, as_json)
     where = None if ledger is None else Ledger(ledger, population=population, witness=witness)
-    done = restore.adopt(address, name, witness=witness, key=key, ledger=where)
+    own = population if where is None else None
+    made = restore.adopt(
+        address, name, witness=witness, key=key, ledger=where, population=own, restored=restored, end=end
+    )
     if as_json:
-        print_json(_adopted_as_data(done))
+        print_json(_adopted_as_data(made))
     else:
-        _show_adopted(done, address)
+        _show_adopted(made, address)
 
 
 def _ask(question: str, yes: bool, as_json: bool) -> None:
     """Let the user confirm what cannot be undone; where nobody can be asked, it needs --yes."""
-    from taciturn.errors import InvalidInput
-
     if yes:
         return
     if as_json or not sys.stdin.isatty():
@@ -168,17 +194,20 @@ def _adopted_as_data(done: Adopted) -> dict[str, Any]:
     }
     if done.old is None or done.new is None:
         return answer
-    both = total([done.old.reserved, done.new.reserved])
     answer["stream"] = done.new.name
     answer["first"] = {"lineage": done.old.lineage, "cost": cost_as_data(done.old.reserved, delta)}
     answer["second"] = {"lineage": done.new.lineage, "cost": cost_as_data(done.new.reserved, delta)}
-    answer["both"] = cost_as_data(both, delta)
+    answer["streams"] = 1 + done.new.adopted
+    answer["all"] = cost_as_data(total([done.new.earlier, done.new.reserved]), delta)
     answer["ledger"] = None if done.ledger is None else done.ledger.address
     return answer
 
 
 def _show_adopted(done: Adopted, address: str) -> None:
     from taciturn.cli.budget import cost_text
+    from taciturn.runs.run import SERVED
+    from taciturn.store.database import Database
+    from taciturn.store.overview import streams
 
     data = _adopted_as_data(done)
     if data["revoked_tokens"]:
@@ -189,25 +218,32 @@ def _show_adopted(done: Adopted, address: str) -> None:
         )
     for population, cost in data["restored"].items():
         typer.echo(f"Ledger of {population}: charged epsilon = {cost_text(cost)}, which the witness knew.")
+    names = {stream.lineage: stream.name for stream in streams(Database(address))}
     if "second" not in data:
-        closed = ", ".join(short(lineage) for lineage in data["closed"]) or "none"
-        typer.echo(
-            f"{address} has no streams to continue. Streams of its ledgers that were behind, now closed: {closed}"
-        )
+        closed = ", ".join(names.get(lineage, short(lineage)) for lineage in data["closed"]) or "none"
+        typer.echo(f"No stream of {address} is continued. Streams that were behind, now closed: {closed}")
         return
+    assert done.old is not None
     first, second = (f"{short(data[which]['lineage'])}  epsilon = " for which in ("first", "second"))
-    typer.echo(f"first stream   {first}{cost_text(data['first']['cost'])}, closed, all of it counts as spent")
-    typer.echo(f"second stream  {second}{cost_text(data['second']['cost'])}, continues {data['stream']!r}")
-    typer.echo(f"both together            epsilon = {cost_text(data['both'])} at delta = {data['both']['delta']:g}")
+    count = data["streams"]
+    labels = "first stream ", "second stream", "both together"
+    if count > 2:  # it was adopted before
+        labels = "last stream  ", "new stream   ", f"all {count} together".ljust(13)
+    typer.echo(f"{labels[0]}  {first}{cost_text(data['first']['cost'])}, closed, all of it counts as spent")
+    typer.echo(f"{labels[1]}  {second}{cost_text(data['second']['cost'])}, continues {data['stream']!r}")
+    typer.echo(f"{labels[2]}            epsilon = {cost_text(data['all'])} at delta = {data['all']['delta']:g}")
     if data["ledger"] is None:
-        typer.echo("Neither is in a ledger: nothing adds this to other models on the same people.")
-    typer.echo(
-        "If the folder of the run has a models.jsonl with more lines than the restored database, move it away before "
-        "you resume: it is written again. Models that were shown before stay public, and count for both streams."
-    )
+        typer.echo("The new stream is in no ledger: nothing adds this to other models on the same people.")
+    typer.echo("Models that were shown before stay public, and count for all of these streams.")
+    if SERVED not in done.old.about:
+        typer.echo(
+            "If the folder of the run has a models.jsonl with more lines than the restored database, move it away "
+            "before you resume: it is written again."
+        )
     others = [lineage for lineage in data["closed"] if lineage != data["first"]["lineage"]]
     if others:
-        typer.echo(f"Also closed, as they may be behind: {', '.join(short(lineage) for lineage in others)}")
+        listed = ", ".join(names.get(lineage, short(lineage)) for lineage in others)
+        typer.echo(f"Also closed, as they are or may be behind; adopt each that is to go on: {listed}")
 
 
 @app.command()

@@ -353,8 +353,8 @@ class Service:
             except TaciturnError as error:
                 first = first or (name, error)
         if first is not None:
-            name, error = first
-            raise InvalidInput(f"no stream of {self.store.address} can be read, {name} for instance: {error}")
+            which, why = first
+            raise InvalidInput(f"no stream of {self.store.address} can be read, {which} for instance: {why}")
 
     def streams(self, token: Token) -> list[messages.Stream]:
         """What is public about the streams that a token may read."""

@@ -74,7 +74,7 @@ from taciturn.core.state import learnt_before, new_name, read_extra, read_state
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, TaciturnError
 from taciturn.store.book import DatabaseBook, choose_population
 from taciturn.store.database import Database, OutcomeUnknown, Row, Transaction, check_name, in_parts, unavailable
-from taciturn.store.encryption import is_encrypted, read_key
+from taciturn.store.encryption import Key, is_encrypted, read_key
 from taciturn.store.events import EVENTS, EventLog, begin_log, erase_events, learn_events, lock_events, take_over_events
 from taciturn.store.witness import Place, accepted
 
@@ -85,6 +85,9 @@ _FIELDS = (
 
 FARTHEST = 7_200_000
 """Milliseconds that a release may be dated ahead: two hours, as ticks of a server may be an hour apart."""
+
+BEHIND = "behind"
+"""In what is public about a stream: it was closed because it was behind (`taciturn.store.restore`)."""
 
 _EARLIER = "adopted from"  # in what is public about a stream: costs of the streams before it
 
@@ -182,6 +185,11 @@ class Saved:
     def earlier(self) -> Cost:
         """What the streams reserved that this one was adopted from; its releases begin with theirs."""
         return total(read_cost(cost) for cost in self.about.get(_EARLIER, []))
+
+    @property
+    def adopted(self) -> int:
+        """How many streams this one was adopted from, one after the other."""
+        return len(self.about.get(_EARLIER, []))
 
     def __repr__(self) -> str:
         generation, t, k, _ = self.position
@@ -804,7 +812,10 @@ class Store:
             state=second.to_bytes(read_extra(saved.state), layers_apart=True),
             layers=layers,
             input=saved.input,
-            about={**saved.about, _EARLIER: [*saved.about.get(_EARLIER, []), written(saved.reserved)]},
+            about={
+                **{field: value for field, value in saved.about.items() if field != BEHIND},
+                _EARLIER: [*saved.about.get(_EARLIER, []), written(saved.reserved)],
+            },
             neighbours=saved.neighbours,
             unit=saved.about.get("unit", "example"),
             ledger=self.ledger_of(saved) if ledger is None else ledger,
@@ -893,35 +904,7 @@ class Store:
             )
 
     def _read(self, row: Row) -> Saved:
-        name, lineage, generation, token, t, k, reserved, spent, chain, previous, about, *rest = row
-        ledger, population, neighbours, ended, key, *blobs = rest
-        if key == "" and self._key is not None:
-            raise InvalidInput(
-                f"{name} is not encrypted, and a key is given. Encrypt it by `taciturn store rotate-key`, or leave the "
-                "key out."
-            )
-        if key != "":
-            _must_be_encrypted(f"the state of {name}", *blobs)
-        state, position = (
-            self._plain(bytes(blob), lineage, int(generation), kind)
-            for kind, blob in zip(("state", "input"), blobs, strict=True)
-        )
-        return Saved(
-            name,
-            lineage,
-            (int(generation), int(t), int(k), token),
-            read_cost(json.loads(reserved)),
-            read_cost(json.loads(spent)),
-            state,
-            position,
-            json.loads(about),
-            chain,
-            ledger,
-            population,
-            neighbours,
-            bool(ended),
-            previous,
-        )
+        return _read(row, self._key)
 
     @property
     def key_id(self) -> str:
@@ -933,14 +916,7 @@ class Store:
         return blob if self._key is None else self._key.encrypt(blob, lineage, generation, kind)
 
     def _plain(self, blob: bytes, lineage: str, generation: int, kind: str) -> bytes:
-        if not is_encrypted(blob):
-            return blob
-        if self._key is None:
-            raise InvalidInput(
-                "this state is encrypted, and no key is given. Give it by --key or key=, or in the environment "
-                "variable TACITURN_KEY."
-            )
-        return self._key.decrypt(blob, lineage, generation, kind)
+        return _plain(self._key, blob, lineage, generation, kind)
 
     def decrypted(self, blob: bytes, lineage: str, number: int, kind: str, what: str) -> bytes:
         """What `encrypted` has stored; an error if it is in clear, and this store has a key."""
@@ -952,6 +928,55 @@ class Store:
         """Record where a stream is, in the witness."""
         if self._witness is not None:
             self._witness.record(saved.lineage, saved.place)
+
+
+def stored(now: Transaction, name: str, key: Key | None) -> Saved:
+    """A stream of a database that need not be the newest, to look at it in a transaction; no witness is told."""
+    [row] = now.rows(f"SELECT {_FIELDS} FROM streams WHERE name = ?", name)
+    return _read(row, key)
+
+
+def _read(row: Row, own: Key | None) -> Saved:
+    name, lineage, generation, token, t, k, reserved, spent, chain, previous, about, *rest = row
+    ledger, population, neighbours, ended, key, *blobs = rest
+    if key == "" and own is not None:
+        raise InvalidInput(
+            f"{name} is not encrypted, and a key is given. Encrypt it by `taciturn store rotate-key`, or leave the "
+            "key out."
+        )
+    if key != "":
+        _must_be_encrypted(f"the state of {name}", *blobs)
+    state, position = (
+        _plain(own, bytes(blob), lineage, int(generation), kind)
+        for kind, blob in zip(("state", "input"), blobs, strict=True)
+    )
+    return Saved(
+        name,
+        lineage,
+        (int(generation), int(t), int(k), token),
+        read_cost(json.loads(reserved)),
+        read_cost(json.loads(spent)),
+        state,
+        position,
+        json.loads(about),
+        chain,
+        ledger,
+        population,
+        neighbours,
+        bool(ended),
+        previous,
+    )
+
+
+def _plain(key: Key | None, blob: bytes, lineage: str, generation: int, kind: str) -> bytes:
+    if not is_encrypted(blob):
+        return blob
+    if key is None:
+        raise InvalidInput(
+            "this state is encrypted, and no key is given. Give it by --key or key=, or in the environment "
+            "variable TACITURN_KEY."
+        )
+    return key.decrypt(blob, lineage, generation, kind)
 
 
 def closed_name(name: str, lineage: str) -> str:

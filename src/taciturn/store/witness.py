@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from taciturn.accounting.cost import FREE, Cost, total
@@ -176,13 +176,14 @@ class Witness:
         with self._watched.transaction(write=False) as now:
             here = places_of(now)
             then = passed_all(now, here, {subject: seen})
-        check(self._watched.address, then, {subject: seen}, self.address)
+        check(self._watched.address, then, {subject: seen}, self.address, named(self._watched))
 
     def _must_follow(self, subject: str, at: Place, seen: Place | None) -> None:
         """Reject a stream that is not one commit after the place that the witness has seen, or at it."""
-        check(self._watched.address, {subject: at}, {} if seen is None else {subject: seen}, self.address)
+        namer = named(self._watched)
+        check(self._watched.address, {subject: at}, {} if seen is None else {subject: seen}, self.address, namer)
         if seen is None and at.previous:
-            raise further(self._watched.address, self.address, subject, at, None)
+            raise further(self._watched.address, self.address, namer(subject), at, None)
 
     def replace(self, places: Mapping[str, Place]) -> None:
         """Store these places instead of all others of the database."""
@@ -257,17 +258,48 @@ _GO_ON = (
 )
 
 
-def check(address: str, here: Mapping[str, Place], seen: Mapping[str, Place], witness: str) -> None:
+Namer = Callable[[str], str]
+"""What users call a stream or ledger."""
+
+
+def check(address: str, here: Mapping[str, Place], seen: Mapping[str, Place], witness: str, namer: Namer) -> None:
     """Reject a database that is behind its witness, has another hash at the same place, or went on without it."""
     for subject, at in seen.items():
-        if (error := _fault(address, subject, here.get(subject), at, witness)) is not None:
+        if (fault := _fault(address, subject, here.get(subject), at, witness)) is not None:
+            called = namer(subject)
+            error = fault if called == subject else _fault(address, called, here.get(subject), at, witness)
+            assert error is not None
             raise error
+
+
+def named_within(now: Transaction) -> Namer:
+    """Names by the streams of a database, in a transaction on it."""
+
+    def name(subject: str) -> str:
+        if subject.startswith(_LEDGER):
+            return f"the {subject}"
+        found = now.rows("SELECT name FROM streams WHERE lineage = ?", subject)
+        return str(found[0][0]) if found else f"stream {subject[:8]}"
+
+    return name
+
+
+def named(database: Database) -> Namer:
+    """The same in a transaction of its own."""
+
+    def name(subject: str) -> str:
+        with database.transaction(write=False) as now:
+            return named_within(now)(subject)
+
+    return name
 
 
 def _fault(address: str, subject: str, now: Place | None, at: Place, witness: str) -> StateConflict | None:
     """What is wrong with a place `now`, if the witness has seen the place `at`."""
     if now is None or now.generation < at.generation:
-        stands = "is missing" if now is None else f"is at {now.generation} and was at {at.generation}"
+        stands = f"is at {now.generation} and was at {at.generation}" if now is not None else "is missing"
+        if now is None and not subject.startswith("the "):
+            subject = f"{subject}, opened after the backup,"
         return StateConflict(
             f"{address} is behind its witness {witness}: {subject} {stands}. It was restored from a backup "
             "or cloned, and rounds that were shown would be released again. Continue the newest "
@@ -408,7 +440,7 @@ def _must_not_be_behind(
     now: Transaction, database: Database, here: Mapping[str, Place], seen: Mapping[str, Place], witness: Witness
 ) -> None:
     behind = {subject: at._replace(previous=None) for subject, at in passed_all(now, here, seen).items()}
-    check(database.address, behind, seen, witness.address)
+    check(database.address, behind, seen, witness.address, named_within(now))
 
 
 def compare(database: Database, witness: Witness) -> bool:
@@ -417,9 +449,9 @@ def compare(database: Database, witness: Witness) -> bool:
     later = witness.places()  # after the database was read, to find out whether it is too far ahead
     for subject, at in here.items():
         if subject not in later and at.previous:
-            raise further(database.address, witness.address, subject, at, None)
+            raise further(database.address, witness.address, named(database)(subject), at, None)
         if subject in later and later[subject].generation < at.generation:
-            check(database.address, {subject: at}, {subject: later[subject]}, witness.address)
+            check(database.address, {subject: at}, {subject: later[subject]}, witness.address, named(database))
     return here.keys() <= seen.keys()
 
 
