@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from typer.testing import CliRunner
 
-from served import served_by_command, service_at
+from served import NAME, served_by_command, service_at
 from taciturn.cli.app import app
 from taciturn.client import Client, ServiceError
 from taciturn.errors import InvalidInput
@@ -47,6 +47,42 @@ def test_tokens_are_made_listed_and_revoked(tmp_path):
     assert answer("token", "revoke", made["id"], "--store", store) == {"revoked": made["id"]}
     assert Tokens(Database(store)).check(made["token"]) is None
     assert "revoked" in run("token", "list", "--store", store).stdout
+
+
+def test_a_new_database_and_an_unknown_stream_are_told(tmp_path):
+    """A misspelling makes a token that is of no use."""
+    store = tmp_path / "s.db"
+    first = run("token", "create", "--store", store, "--scope", "read", "--json")
+    assert f"{store} did not exist, and was made" in first.stderr
+    assert json.loads(first.stdout)["state"] == "live"
+    service_at(store)[0].close()
+    assert "warning" not in run("token", "create", "--store", store, "--scope", "read", "--stream", NAME).stderr
+    assert (
+        f"no stream '{NAME[1:]}' yet"
+        in run("token", "create", "--store", store, "--scope", "read", "--stream", NAME[1:]).stderr
+    )
+
+
+def test_a_token_may_follow_another(tmp_path):
+    store = tmp_path / "s.db"
+    first = answer("token", "create", "--store", store, "--scope", "learn", "--stream", "clicks", "--label", "the shop")
+    answer("token", "revoke", first["id"], "--store", store)
+    second = answer("token", "create", "--store", store, "--like", first["id"])
+    assert [second[name] for name in ("scopes", "stream", "label", "state")] == [
+        ["learn"],
+        "clicks",
+        "the shop",
+        "live",
+    ]
+    third = answer("token", "create", "--store", store, "--like", second["id"], "--label", "the new shop")
+    assert third["label"] == "the new shop"
+    tokens = Tokens(Database(store))
+    assert {tokens.check(each["token"]).owner for each in (second, third)} == {first["id"]}
+    assert len({each["id"] for each in (first, second, third)}) == 3
+    assert "leave out" in str(run("token", "create", "--store", store, "--like", "x", "--scope", "read").exception)
+    assert "there is no token" in str(run("token", "create", "--store", store, "--like", "x").exception)
+    assert "needs a scope" in str(run("token", "create", "--store", store).exception)
+    assert "there is no database" in str(run("token", "create", "--store", tmp_path / "t.db", "--like", "x").exception)
 
 
 @pytest.mark.parametrize(

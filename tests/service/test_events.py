@@ -122,6 +122,21 @@ def test_a_label_after_the_wait_is_rejected_and_never_learnt(event_site):
     assert "late_labels" in here.client.get("/metrics").text
 
 
+def test_a_token_that_follows_another_closes_its_events(event_site):
+    """So that a secret is replaced without losing the labels that are waited for."""
+    here, row = event_site(), without_label(some_rows(1)[0])
+    first, secret = here.service.tokens.create(["learn", "predict"])
+    old = Events(next(here.client.addresses), secret)
+    assert old.open(row, "visit").status_code == 200
+    here.service.tokens.revoke(first.id)
+    _, other = here.service.tokens.create(["learn", "predict"])
+    assert Events(next(here.client.addresses), other).label("visit", "yes").status_code == 404
+    _, following = here.service.tokens.follow(first.id)
+    new = Events(next(here.client.addresses), following)
+    assert new.open(row, "visit").json()["round"] == 1, "a repeated request has its answer"
+    assert new.label("visit", "yes").status_code == 200
+
+
 @pytest.mark.privacy
 def test_an_event_of_another_token_tells_nothing(event_site):
     """Neither that there is one, nor what its row or label is."""

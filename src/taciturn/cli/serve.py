@@ -183,23 +183,46 @@ token = typer.Typer(help="Tokens of taciturn serve: who may do what.", no_args_i
 
 @token.command("create")
 def create_token(
-    scope: Annotated[list[str], typer.Option(help="learn, predict, read, operate or admin; repeat it for several.")],
+    scope: Annotated[
+        list[str] | None, typer.Option(help="learn, predict, read, operate or admin; repeat it for several.")
+    ] = None,
     store: StoreOption = "taciturn.db",
     stream: Annotated[str | None, typer.Option(help="The only stream that it is for; by default all.")] = None,
     days: Annotated[float, typer.Option(help="Days until it expires; 0 for never.", min=0.0)] = 90.0,
-    label: Annotated[str, typer.Option(help="What it is for, to be recognised in the list.")] = "",
+    label: Annotated[str | None, typer.Option(help="What it is for, to be recognised in the list.")] = None,
+    like: Annotated[
+        str | None,
+        typer.Option(help="Id of a token that this one follows: it keeps its scopes, stream, label and events."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a token, and print it once: only a hash of it is stored.
 
+    A database that does not exist is made, and a warning says so; so does one about a stream that is not there yet.
+    With --like it is another token of the same owner: it closes events that the first has opened.
+
     Example: taciturn token create --store taciturn.db --scope learn --scope predict --stream clicks
     """
-    tokens = _tokens(store, create=True)
-    made, secret = tokens.create(scope, stream=stream, label=label, seconds=86_400.0 * days if days else None)
+    if like is not None and (scope or stream is not None):
+        raise InvalidInput("--like keeps the scopes and the stream of a token: leave out --scope and --stream.")
+    tokens, new = _tokens_or_new(store) if like is None else (_tokens(store), False)
+    seconds = 86_400.0 * days if days else None
+    if like is not None:
+        made, secret = tokens.follow(like, label=label, seconds=seconds)
+    else:
+        made, secret = tokens.create(scope or [], stream=stream, label=label or "", seconds=seconds)
     if as_json:
         print_json({**_as_data(made), "token": secret})
+    else:
+        typer.echo(secret)
+    if new:
+        warn(
+            f"{tokens.database.address} did not exist, and was made. If you meant another database, name it by --store."
+        )
+    elif made.stream is not None and not tokens.knows(made.stream):
+        warn(f"there is no stream {made.stream!r} yet. If that is a misspelling, revoke the token.")
+    if as_json:
         return
-    typer.echo(secret)
     typer.echo(f"This is shown once. Revoke it by: taciturn token revoke {made.id} --store {store}", err=True)
 
 
@@ -237,15 +260,26 @@ def list_tokens(store: StoreOption = "taciturn.db", as_json: AsJson = False) -> 
     print_table(table)
 
 
-def _tokens(address: str, create: bool = False) -> Tokens:
+def _tokens(address: str) -> Tokens:
+    from taciturn.store.database import Database
+
+    Database(address)  # a wrong address is an error, and not a new database
+    return _tokens_or_new(address)[0]
+
+
+def _tokens_or_new(address: str) -> tuple[Tokens, bool]:
+    """The tokens of a database, and whether it was made now."""
     _needs_serve()
     from taciturn.service.tokens import Tokens
     from taciturn.store import Store
     from taciturn.store.database import Database
 
-    if not create:
-        Database(address)  # a wrong address is an error, and not a new database
-    return Tokens(Store(address).database)
+    try:
+        Database(address).close()
+        new = False
+    except InvalidInput:
+        new = True
+    return Tokens(Store(address).database), new
 
 
 def _as_data(made: Token) -> dict[str, Any]:

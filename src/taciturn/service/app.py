@@ -548,7 +548,7 @@ async def learn(call: Call) -> Answer:
 
 def owner_of(call: Call) -> str:
     """Whose keys and events those of a request are."""
-    return "" if call.token is None else call.token.parent or call.token.id
+    return "" if call.token is None else call.token.owner
 
 
 async def open_event(call: Call) -> Answer:

@@ -5,6 +5,9 @@ bits, which cannot be guessed. Tokens are looked up by that hash, in memory: wha
 hash of a guess does not help with the next guess. The table in memory is read again at every tick of the clock, so a
 token that is made or revoked by another process counts from the next tick on.
 
+A token may *follow* another: it has the same owner, whose id is the beginning of its own, and so may close the events
+that the other has opened. That is how a program gets a new secret while rewards are waited for.
+
 A browser cannot send a token with a navigation or an `EventSource`. It logs in with one, and gets a cookie with a token
 of its own, a *session*: short-lived, with the same scopes, and void as soon as its parent is. Forms carry a second
 secret, a keyed hash of the session's, which another site cannot know.
@@ -34,6 +37,7 @@ COOKIE = "taciturn_session"
 """Name of the cookie of a session."""
 
 _PREFIX = "taciturn_"
+_FOLLOWS = "-"  # in an id, after that of the first token of its owner
 _FIELDS = "id, hash, scopes, stream, label, parent, created, expires, revoked"
 
 
@@ -65,6 +69,15 @@ class Token:
     created: int
     expires: int | None
     revoked: int | None
+
+    @property
+    def owner(self) -> str:
+        """Whose keys and events those of its requests are: the first of the tokens that followed one another.
+
+        >>> Token("3f-9a1c", frozenset({"learn"}), None, "", None, 0, None, None).owner
+        '3f'
+        """
+        return (self.parent or self.id).partition(_FOLLOWS)[0]
 
     def allows(self, scope: str, stream: str | None = None) -> bool:
         """Whether it has a scope, for a stream; None is what concerns all of them.
@@ -124,8 +137,9 @@ class Tokens:
         label: str = "",
         seconds: float | None = None,
         parent: Token | None = None,
+        owner: str | None = None,
     ) -> tuple[Token, str]:
-        """A new token and its secret, which is stored nowhere."""
+        """A new token and its secret, which is stored nowhere; `owner` is that of a token that it follows."""
         chosen = frozenset(one_of("scope", scope, SCOPES) for scope in scopes)
         if not chosen:
             raise InvalidInput(f"a token needs a scope. State some of {', '.join(SCOPES)}.")
@@ -133,7 +147,8 @@ class Tokens:
         expires = None if seconds is None else now + round(1000 * seconds)
         secret = _PREFIX + secrets.token_urlsafe(32)
         of = None if parent is None else parent.id
-        token = Token(secrets.token_hex(4), chosen, stream, label, of, now, expires, None)
+        id = secrets.token_hex(4) if owner is None else f"{owner}{_FOLLOWS}{secrets.token_hex(4)}"
+        token = Token(id, chosen, stream, label, of, now, expires, None)
         with self.database.transaction() as database:
             if parent is not None:  # sessions come and go
                 database.execute("DELETE FROM tokens WHERE parent IS NOT NULL AND expires < ?", now)
@@ -152,6 +167,23 @@ class Tokens:
         self.refresh()
         return token, secret
 
+    def follow(self, id: str, *, label: str | None = None, seconds: float | None = None) -> tuple[Token, str]:
+        """A new token of the same owner, with the scopes and the stream of this one, which may have ended.
+
+        It closes events that the first has opened, and its requests repeat those of the first.
+        """
+        found = [token for token in self.list() if token.id == id]
+        if not found:
+            raise _unknown(id)
+        [token] = found
+        label = token.label if label is None else label
+        return self.create(token.scopes, stream=token.stream, label=label, seconds=seconds, owner=token.owner)
+
+    def knows(self, stream: str) -> bool:
+        """Whether there is a stream of this name."""
+        with self.database.transaction(write=False) as database:
+            return bool(database.rows("SELECT name FROM streams WHERE name = ?", stream))
+
     def revoke(self, id: str) -> None:
         """Revoke a token, and the sessions that were opened with it."""
         with self.database.transaction() as database:
@@ -163,7 +195,7 @@ class Tokens:
             )
             known = changed or database.rows("SELECT id FROM tokens WHERE id = ?", id)
         if not known:
-            raise InvalidInput(f"there is no token {id!r}. List them by `taciturn token list`.")
+            raise _unknown(id)
         self.refresh()
 
     def list(self) -> list[Token]:
@@ -207,6 +239,10 @@ class Tokens:
         left = None if token.expires is None else (token.expires - TickClock.now()) / 1000.0
         seconds = SESSION_SECONDS if left is None else min(SESSION_SECONDS, left)
         return self.create(token.scopes, stream=token.stream, label=token.label, seconds=seconds, parent=token)
+
+
+def _unknown(id: str) -> InvalidInput:
+    return InvalidInput(f"there is no token {id!r}. List them by `taciturn token list`.")
 
 
 def session_cookie(secret: str, secure: bool) -> str:
