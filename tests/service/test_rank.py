@@ -17,6 +17,7 @@ from taciturn.contract.explain import explain, explanation
 from taciturn.contract.model_file import parse_model
 from taciturn.errors import InvalidInput
 from taciturn.readers.jsonl import JsonRows, read_json
+from taciturn.service.dashboard.views import example_requests
 from taciturn.service.tokens import session_cookie
 from taciturn.store import Event
 
@@ -186,19 +187,47 @@ def test_its_models_are_read_by_clients(event_site):
         assert client.reward(NAME, made, True) == 3
 
 
+def page_of(here):
+    """The stream's page, for who has all scopes."""
+    secret = here.client.http.headers["authorization"].partition(" ")[2]
+    session = here.service.tokens.open_session(secret)[1]
+    cookie = {"cookie": session_cookie(session, secure=False).partition(";")[0]}
+    return here.client.http.get(next(here.client.addresses) + f"/streams/{NAME}", headers=cookie)
+
+
 def test_its_page_shows_the_weights_of_its_models(event_site):
     here = event_site(deciding(release=1), seed=7)
     for event in "ab":
         rank(here.client, event=event)
     here.wait()
-    secret = here.client.http.headers["authorization"].partition(" ")[2]
-    session = here.service.tokens.open_session(secret)[1]
-    cookie = {"cookie": session_cookie(session, secure=False).partition(";")[0]}
-    page = here.client.http.get(next(here.client.addresses) + f"/streams/{NAME}", headers=cookie)
+    page = page_of(here)
     assert page.status_code == 200
     assert "sports: age" in page.text
     assert "This stream chooses actions" in page.text
     assert "One action is chosen for each visitor" in page.text
+
+
+@pytest.mark.parametrize(
+    "contract",
+    [
+        later(),
+        later(user="who", rows_per_user=3),
+        deciding(),
+        deciding("features"),
+        deciding(privacy={"user": "who", "rows_per_user": 2}),
+    ],
+    ids=["events", "events of users", "actions", "actions with features", "users"],
+)
+def test_the_requests_on_its_page_are_those_that_it_takes(event_site, contract):
+    here = event_site(contract)
+    for method, path, body in example_requests(here.service.host(NAME).contract):
+        answer = here.client.http.request(method, f"{next(here.client.addresses)}/v1/streams/{NAME}/{path}", json=body)
+        assert answer.status_code == 200, answer.text
+    shown = page_of(here).text
+    assert f"/v1/streams/{NAME}/{path}" in shown
+    assert f"/v1/streams/{NAME}/examples" not in shown
+    assert shown.count("curl ") == 2
+    assert here.wait() == 1
 
 
 @pytest.mark.parametrize("kind", ["events", "bandit"])

@@ -522,12 +522,31 @@ class StreamView:
 
     @property
     def example(self) -> str:
-        """How rows are sent, for a shell."""
-        rows = json.dumps({"rows": [example_row(self.contract)]}, ensure_ascii=False)
+        """How rows are sent, for a shell: a request, or two, if labels or rewards come later."""
+        stream, made = quote(self.name, safe=""), []
+        for method, path, body in example_requests(self.contract):
+            key = "" if self.contract.events is not None else ' -H "Idempotency-Key: $(uuidgen)"'
+            verb = "" if method == "POST" else f"-X {method} "
+            made.append(
+                f'curl {verb}"$SERVICE/v1/streams/{stream}/{path}" \\\n'
+                f'  -H "Authorization: Bearer $TOKEN"{key} \\\n'
+                f"  --json {shlex.quote(json.dumps(body, ensure_ascii=False))}"
+            )
+        return "\n".join(made)
+
+    @property
+    def example_in_words(self) -> str:
+        """What the requests of the example need, and do."""
+        events = self.contract.events
+        if events is None:
+            return (
+                "With a token of scope learn. A key is used once: a request that is repeated with its key is not "
+                "learnt twice."
+            )
+        what = "reward" if self.contract.bandit is not None else "label"
         return (
-            f'curl "$SERVICE/v1/streams/{quote(self.name, safe="")}/examples" \\\n'
-            '  -H "Authorization: Bearer $TOKEN" -H "Idempotency-Key: $(uuidgen)" \\\n'
-            f"  --json {shlex.quote(rows)}"
+            f"With a token of scopes predict and learn. The {what} follows within {events.wait}, with the same token; "
+            "an id is used once."
         )
 
     @property
@@ -546,6 +565,33 @@ def purpose_in_words(contract: Contract) -> str:
     """
     target = target_in_words(contract)
     return f"Predicts {target}" if contract.bandit is None else f"{contract.bandit.in_words} Learns from {target}"
+
+
+def example_requests(contract: Contract) -> list[tuple[str, str, dict[str, Any]]]:
+    """Method, path and body of the requests by which one row is learnt: two, if its label or reward comes later.
+
+    >>> from taciturn.contract.contract import contract_of
+    >>> target, columns = {"column": "bought", "positive": ["yes"]}, {"age": {"range": [0, 100]}}
+    >>> declared = {"privacy": {"epsilon": 1}, "target": target, "columns": columns, "events": {"wait": "1 day"}}
+    >>> for request in example_requests(contract_of(declared)):
+    ...     print(*request)
+    POST events {'row': {'age': 50.0}, 'event': 'visit-1'}
+    PUT events/visit-1/label {'label': 'yes'}
+    """
+    row, bandit = example_row(contract), contract.bandit
+    if contract.events is None:
+        return [("POST", "examples", {"rows": [row]})]
+    label = row.pop(contract.target.column)
+    if bandit is None:
+        opening = "events", {"row": row, "event": "visit-1"}
+        return [("POST", *opening), ("PUT", "events/visit-1/label", {"label": label})]
+    context: dict[str, Any] = row
+    body: dict[str, Any] = {}
+    if bandit.actions is None:
+        context = {name: row.pop(name) for name in (contract.user,) if name is not None}
+        body["actions"] = [{"id": id, "features": row} for id in ("one", "another")]
+    body = {"contextFeatures": context, **body, "eventId": "visit-1"}
+    return [("POST", "rank", body), ("PUT", "events/visit-1/reward", {"value": label})]
 
 
 def example_row(contract: Contract) -> dict[str, Any]:
