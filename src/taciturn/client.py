@@ -99,15 +99,16 @@ class Event(NamedTuple):
 class Decision(NamedTuple):
     """A decision: its event's id and round, until when it takes a reward, the chosen action, and all of them in order.
 
-    Each of these has the probability with which it was to be chosen, None if that is not known.
+    Each of these has the probability with which it was to be chosen, None if that is not known. One of `learn=False`
+    has no event, no round, and takes no reward.
 
     >>> Decision("3f9a", 1, 600_000, 0, "left", [("left", 0.5), ("right", 0.5)]).action
     'left'
     """
 
-    event: str
-    round: int
-    due: int
+    event: str | None
+    round: int | None
+    due: int | None
     release: int
     action: str
     ranking: list[tuple[str, float | None]]
@@ -377,6 +378,7 @@ class Client:
         *,
         excluded: Iterable[str] = (),
         event: str | None = None,
+        learn: bool = True,
     ) -> Decision:
         """Choose one of several actions for a visitor; `reward` tells later how good it was.
 
@@ -392,7 +394,12 @@ class Client:
             Actions that must not be chosen.
         event : str, optional
             As in `open`.
+        learn : bool
+            Whether the decision has a round, and waits for its reward. Without it nothing is stored: that is how
+            actions are chosen after the end of the stream, by its last models.
         """
+        if not learn and event is not None:
+            raise InvalidInput("a decision without learning is not stored, and has no event. Leave event out.")
         if isinstance(excluded, str) or isinstance(actions, str):
             raise InvalidInput("actions and excluded are lists of names. Put a single name in brackets.")
         given = None if actions is None else [{"id": each} if isinstance(each, str) else dict(each) for each in actions]
@@ -400,8 +407,8 @@ class Client:
             "contextFeatures": dict(context) if isinstance(context, Mapping) else [dict(part) for part in context],
             "actions": given,
             "excludedActions": list(excluded),
-            "eventId": secrets.token_hex(16) if event is None else event,
         }
+        content |= {"eventId": secrets.token_hex(16) if event is None else event} if learn else {"learn": False}
         made = self._json("POST", f"{_path(name)}/rank", _body(content), _JSON)
         ranking = [(each["id"], each["probability"]) for each in made["ranking"]]
         return Decision(made["eventId"], made["round"], made["due"], made["release"], made["rewardActionId"], ranking)
@@ -569,7 +576,10 @@ def _path(name: str) -> str:
 
 
 def _event(name: str, event: str | Event | Decision, what: str) -> str:
-    return f"{_path(name)}/events/{quote(event if isinstance(event, str) else event.event, safe='')}/{what}"
+    known = event if isinstance(event, str) else event.event
+    if known is None:
+        raise InvalidInput("a decision of learn=False has no event, and takes no reward. Leave it out.")
+    return f"{_path(name)}/events/{quote(known, safe='')}/{what}"
 
 
 def _reward(value: Any) -> float:

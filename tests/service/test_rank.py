@@ -18,8 +18,10 @@ from taciturn.contract.model_file import parse_model
 from taciturn.errors import InvalidInput
 from taciturn.readers.jsonl import JsonRows, read_json
 from taciturn.service.dashboard.views import example_requests
+from taciturn.service.server import running
+from taciturn.service.service import Service
 from taciturn.service.tokens import session_cookie
-from taciturn.store import Event
+from taciturn.store import Event, Store
 
 
 def visitor(seed):
@@ -216,15 +218,15 @@ def test_its_page_shows_the_weights_of_its_models(event_site):
         deciding("features"),
         deciding(privacy={"user": "who", "rows_per_user": 2}),
     ],
-    ids=["events", "events of users", "actions", "actions with features", "users"],
+    ids=["events", "events of users", "actions", "actions with features", "actions for users"],
 )
 def test_the_requests_on_its_page_are_those_that_it_takes(event_site, contract):
     here = event_site(contract)
     for method, path, body in example_requests(here.service.host(NAME).contract):
         answer = here.client.http.request(method, f"{next(here.client.addresses)}/v1/streams/{NAME}/{path}", json=body)
         assert answer.status_code == 200, answer.text
+        assert f"/v1/streams/{NAME}/{path}" in page_of(here).text
     shown = page_of(here).text
-    assert f"/v1/streams/{NAME}/{path}" in shown
     assert f"/v1/streams/{NAME}/examples" not in shown
     assert shown.count("curl ") == 2
     assert here.wait() == 1
@@ -451,6 +453,54 @@ def test_a_repeated_decision_is_told_as_it_was_made(event_site):
         answer = rank(here.client, event=f"e{number}", **more)
         assert rank(here.client, event=f"e{number}", **more).content == answer.content
         assert all(each["probability"] is not None for each in answer.json()["ranking"])
+
+
+@pytest.mark.parametrize("end", ["open", "at its horizon", "closed"])
+def test_a_decision_without_learning_stores_nothing_and_is_answered_after_the_end(event_site, end):
+    """It is post-processing of what is visible, and of the asker's own context."""
+    here = event_site(deciding(policy="ucb", release=2, horizon=4), seed=7)
+    for event in "abcd" if end == "at its horizon" else "ab":
+        assert rank(here.client, event=event).status_code == 200
+    here.wait()
+    if end == "closed":
+        here.service.close_stream(NAME)
+        here.wait(1)
+    before, opened = here.round, here.service.store.events(here.service.host(NAME).lineage, NAME)
+    contexts = [visitor(1), visitor(1) | {"more": 1}]  # read by types, and not
+    for context in contexts:
+        answer = rank(here.client, context, learn=False)
+        assert answer.status_code == 200, answer.text
+        made = answer.json()
+        assert [made[name] for name in ("eventId", "round", "due")] == [None, None, None]
+        assert sorted(each["id"] for each in made["ranking"]) == sorted(ACTIONS)
+        assert made["release"] == here.service.host(NAME).view.k > 0
+    here.wait()
+    assert here.round == before
+    assert not opened.waits(opened.time())
+    assert rank(here.client, contexts[0], event="x", learn=False).status_code == 422
+    learning = rank(here.client, event="later")
+    assert learning.status_code == (200 if end == "open" else 409)
+    if end != "open":
+        assert '"learn": false' in learning.json()["error"]
+    secret = here.client.http.headers["authorization"].partition(" ")[2]
+    with Client(next(here.client.addresses), secret) as client:
+        decision = client.rank(NAME, contexts[0], learn=False)
+        assert decision.action == made["rewardActionId"]
+        assert decision.event is None
+        with pytest.raises(InvalidInput, match="takes no reward"):
+            client.reward(NAME, decision, 1.0)
+        with pytest.raises(InvalidInput, match="has no event"):
+            client.rank(NAME, contexts[0], event="x", learn=False)
+
+
+def test_a_server_that_shows_only_chooses_without_learning(event_site, tmp_path):
+    here = event_site(deciding(policy="ucb"))
+    reader = Service(Store(tmp_path / "streams.db"), read_only=True)
+    with running(reader) as address:
+        other = Events(address, here.service.tokens.create(["learn", "predict"])[1])
+        reader.refresh()
+        assert rank(other, learn=False).status_code == 200
+        assert rank(other).status_code == 409
 
 
 def test_some_of_the_models_are_those_models():

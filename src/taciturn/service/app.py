@@ -561,7 +561,8 @@ async def open_event(call: Call) -> Answer:
 
 async def rank(call: Call) -> Answer:
     """Choose an action."""
-    body, name = await json_body(call), call.parameters["s"]
+    name = call.parameters["s"]
+    body = await json_body(call, stores=False)  # it is known when it is read
     ranker = call.service.host(name).ranker
     request, finite = None if ranker is None else ranker.read(body), True
     if request is None:
@@ -612,11 +613,13 @@ _decode_stream = msgspec.json.Decoder(messages.NewStream).decode
 _decode_successor = msgspec.json.Decoder(messages.Successor).decode
 
 
-async def json_body(call: Call) -> bytes:
-    """The body of a request about an event; one of another kind is not read."""
+async def json_body(call: Call, stores: bool = True) -> bytes:
+    """The body of a request about an event; one of another kind is not read, nor one that cannot be stored."""
     if call.media != "application/json":
         raise RequestError(415, "events are sent as application/json. State it as the content type.")
-    call.service.event_writer(call.parameters["s"])
+    name = call.parameters["s"]
+    if stores or call.service.host(name).ranker is None:
+        call.service.event_writer(name)
     return await call.body(call.service.limits.event)
 
 
@@ -867,7 +870,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "/v1/streams/{s}/rank",
         "predict learn",
         rank,
-        "Choose one of several actions for a visitor, and wait for its reward; answered after the commit.",
+        "Choose one of several actions for a visitor, and wait for its reward, unless learn is false.",
         messages.Rank,
         messages.Ranked,
         media=("application/json",),

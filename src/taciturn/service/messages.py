@@ -90,7 +90,7 @@ class Rank(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """A decision to make: values of the visitor's columns, the actions, those that are excluded, and an id.
 
     Without `actions` it is among those of the contract. A decision whose activation is deferred has no influence if no
-    reward comes.
+    reward comes. Without `learn` it takes no round and is not stored: then it has no id, and no reward.
     """
 
     context_features: dict[str, Any] | list[dict[str, Any]] = {}
@@ -98,6 +98,7 @@ class Rank(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     excluded_actions: list[str] = []
     event_id: EventId | None = None
     defer_activation: bool = False
+    learn: bool = True
 
 
 class RankedAction(Struct, frozen=True):
@@ -108,14 +109,17 @@ class RankedAction(Struct, frozen=True):
 
 
 class Ranked(Struct, frozen=True, rename="camel"):
-    """A decision: the chosen action, all actions in order, the round, and until when it takes a reward."""
+    """A decision: the chosen action, all actions in order, the round, and until when it takes a reward.
+
+    One that is not learnt from has null as its id, as its round, and until when.
+    """
 
     stream: str
-    event_id: str
+    event_id: str | None
     reward_action_id: str
     ranking: list[RankedAction]
-    round: int
-    due: int
+    round: int | None
+    due: int | None
     release: int
 
 

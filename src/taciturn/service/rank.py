@@ -78,6 +78,7 @@ class Ranker:
                 ("excluded_actions", list[str], msgspec.field(default_factory=list)),
                 ("event_id", messages.EventId | None, None),
                 ("defer_activation", bool, False),
+                ("learn", bool, True),
             ]
             made: Any = msgspec.defstruct("Rank", fields, forbid_unknown_fields=True, rename="camel", kw_only=True)
             made.actions = None

@@ -21,7 +21,7 @@ from taciturn.accounting.renewal import Charge
 from taciturn.contract.contract import Contract
 from taciturn.core.private import Private
 from taciturn.core.state import new_name
-from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable, TaciturnError
+from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, TaciturnError
 from taciturn.estimators.published import Published
 from taciturn.estimators.stream import Spent
 from taciturn.runs.renewal import RENEWAL, check_successor, follows, public_renewal, renewal_of
@@ -47,7 +47,7 @@ from taciturn.service.turns import Turns
 from taciturn.service.writer import SMALL, Writer
 from taciturn.store import Saved, Store
 from taciturn.store.book import populations
-from taciturn.store.events import EVENTS
+from taciturn.store.events import EVENTS, StreamClosed
 
 LOG = logging.getLogger("taciturn")
 
@@ -566,15 +566,26 @@ class Service:
     ) -> messages.Ranked:
         """Choose one of several actions for a visitor, and wait for its reward; the answer comes after the commit.
 
-        `finite` says that no number of a context is NaN or infinite.
+        `finite` says that no number of a context is NaN or infinite. A request that is not to be learnt from is
+        answered by the visible models, also after the end, and by a server that only shows: it is post-processing.
         """
-        writer, host = self.event_writer(name), self.host(name)
+        host = self.host(name)
+        writer = self.event_writer(name) if request.learn else None
         if host.ranker is None:
             raise InvalidInput(f"{name} predicts, and chooses no actions. State [bandit] in the contract of a stream.")
+        if writer is None:
+            if request.event_id is not None:
+                raise InvalidInput("a decision without learning is not stored, and has no id. Leave out eventId.")
+            shown = host.ranker.rank(request, finite)
+            actions = host.ranker.named(shown.ranking, shown.probabilities)
+            return messages.Ranked(name, None, actions[0].id, actions, None, None, shown.release)
         known = next(self._names) if request.event_id is None else event_id(request.event_id)
         decided = host.ranker.rank(request, finite)
         content = packed(decided.row, [decided.release, decided.ranking, decided.probabilities])
-        opened = await writer.open(owner, known, body, content, request.event_id is None)
+        try:
+            opened = await writer.open(owner, known, body, content, request.event_id is None)
+        except (BudgetExhausted, StreamClosed) as error:
+            raise type(error)(f'{error} To choose by its last models, send "learn": false.') from None
         release, ranking, probabilities = decided.release, decided.ranking, decided.probabilities
         if opened.content is not content:  # of the first request
             _, (release, ranking, probabilities) = unpacked(opened.content)
