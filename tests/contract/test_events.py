@@ -49,3 +49,20 @@ def test_other_waits_are_rejected(wait):
 def test_other_tables_are_rejected(events, message):
     with pytest.raises(InvalidInput, match=message):
         contract_of(CONTRACT | {"events": events})
+
+
+@pytest.mark.parametrize(("missing", "fits"), [(0.0, True), (1, True), ("0.5", True), (-1.0, False), (7, False)])
+def test_a_missing_label_outside_the_range_is_rejected(missing, fits):
+    """It would be clipped without a word."""
+    contract = {
+        "privacy": {"epsilon": 1.0},
+        "target": {"column": "reward", "range": [0, 1]},
+        "learning": {"horizon": 100},
+        "columns": {"age": {"range": [0, 100]}},
+        "events": {"wait": "1 day", "missing": missing},
+    }
+    if fits:
+        assert contract_of(contract).events.missing == missing
+    else:
+        with pytest.raises(InvalidInput, match=r"has the range \[0, 1\]"):
+            contract_of(contract)

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from taciturn.columns.declaration import Section
-from taciturn.columns.target import Target
-from taciturn.columns.values import is_number, short_repr
+from taciturn.columns.target import Number, Target
+from taciturn.columns.values import is_number, number_of, short_repr
 from taciturn.errors import InvalidInput
 
 NO_ROW = "no row"
@@ -75,7 +75,7 @@ class Events:
         return round(1000.0 * self._seconds(found))
 
     def check(self, target: Target) -> None:
-        """Reject a label for missing ones that the target cannot read."""
+        """Reject a label for missing ones that the target cannot read, or would clip."""
         if NO_ROW in map(str, target.names):
             raise InvalidInput(f'a class is called "{NO_ROW}", which events.missing uses. Rename the class.')
         if self.missing is not None and target.error(self.missing) is not None:
@@ -83,6 +83,13 @@ class Events:
                 "events.missing is the label of a row that has none by the end of its wait, and the target "
                 f'{target.column} cannot read it. State one of its values, or missing = "{NO_ROW}".'
             )
+        if self.missing is not None and isinstance(target, Number):
+            value = number_of(self.missing)
+            if not target.low <= value <= target.high:
+                raise InvalidInput(
+                    f"events.missing is {value:g}, and {target.column} has the range [{target.low:g}, "
+                    f'{target.high:g}]: it would be clipped. State a value in the range, or missing = "{NO_ROW}".'
+                )
 
     def in_words(self, what: str = "label") -> str:
         """What happens to a row without its label or reward, in two sentences."""
