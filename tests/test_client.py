@@ -101,6 +101,8 @@ def test_a_stream_from_its_beginning_to_its_end(service: tuple[str, str], tmp_pa
         made = client.predict("clicks", [{"age": 40}, {"age": "old"}], probabilities=True)
         assert made.release == 5
         assert made.predictions[1] is None
+        assert client.predict("clicks", []) == (made.release, [], None, None)
+        assert made.release > 0
         assert made.probabilities is not None
         assert sum(made.probabilities[0] or []) == pytest.approx(1.0)
         X, _ = model.contract.encoder.encode({"age": _plain([40])}, 1)

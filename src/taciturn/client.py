@@ -323,11 +323,15 @@ class Client:
         all_probabilities: list[list[float] | None] = []
         release, classes = 0, None
         query = {"probabilities": "true"} if probabilities else {}
+        path, asked = f"{_path(name)}/predict", False
         for body, media in _requests(rows, integer("batch", batch)):
-            answer = self._json("POST", f"{_path(name)}/predict", body, media, query=query)
+            asked, answer = True, self._json("POST", path, body, media, query=query)
             release, classes = answer["release"], answer.get("classes")
             made += answer["predictions"]
             all_probabilities += answer.get("probabilities") or []
+        if not asked:  # for the release, with the same scope; an empty row tells nothing
+            answer = self._json("POST", path, _body({"rows": [{}]}), _JSON, query=query)
+            release, classes = answer["release"], answer.get("classes")
         return Predictions(release, made, classes, all_probabilities if probabilities else None)
 
     # Events: labels and rewards that come later.
@@ -403,7 +407,7 @@ class Client:
         if isinstance(excluded, str) or isinstance(actions, str):
             raise InvalidInput("actions and excluded are lists of names. Put a single name in brackets.")
         given = None if actions is None else [{"id": each} if isinstance(each, str) else dict(each) for each in actions]
-        content = {
+        content: dict[str, Any] = {
             "contextFeatures": dict(context) if isinstance(context, Mapping) else [dict(part) for part in context],
             "actions": given,
             "excludedActions": list(excluded),

@@ -534,6 +534,10 @@ def test_a_stream_is_begun_from_toml_and_paid_for_by_a_ledger(tmp_path):
         assert 0.89 < ledger["reserved"]["epsilon"] <= 0.9
         assert ledger["spent"]["epsilon"] == 0.0
         assert client.get("/v1/ledgers").json() == {"ledgers": ["people"]}
+        assert "no ledger" not in (made.json()["warning"] or "")
+        outside = client.post("/v1/streams?name=d", content=contract, headers=headers).json()
+        assert "this stream is in no ledger" in outside["warning"]
+        assert "people" in outside["warning"]
 
 
 # The log.

@@ -455,6 +455,17 @@ def test_a_repeated_decision_is_told_as_it_was_made(event_site):
         assert all(each["probability"] is not None for each in answer.json()["ranking"])
 
 
+def test_a_label_is_no_reward(event_site):
+    """Texts would be accepted as any label, and make decisions without influence."""
+    here = event_site(deciding())
+    rank(here.client, event="a")
+    answer = here.client.label("a", 1.0)
+    assert (answer.status_code, "/reward" in answer.json()["error"]) == (422, True)
+    assert here.client.reward("a", 1.0).status_code == 200
+    alone = rank(here.client, excludedActions=ACTIONS[1:])
+    assert (alone.status_code, "show it without asking" in alone.json()["error"]) == (422, True)
+
+
 @pytest.mark.parametrize("end", ["open", "at its horizon", "closed"])
 def test_a_decision_without_learning_stores_nothing_and_is_answered_after_the_end(event_site, end):
     """It is post-processing of what is visible, and of the asker's own context."""

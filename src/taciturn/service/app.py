@@ -585,6 +585,8 @@ def _decode_rank(body: bytes) -> tuple[messages.Rank, bool]:
 
 async def label_event(call: Call) -> Answer:
     """Close an event."""
+    if call.service.host(call.parameters["s"]).ranker is not None:  # a text would make a decision without influence
+        raise RequestError(422, 'this stream takes rewards. Send {"value": a number} to …/events/{id}/reward.')
     label = decoded(await json_body(call), _decode_label, '{"label": …}').label
     return json_answer(
         await call.service.close_event(call.parameters["s"], call.parameters["e"], label, owner_of(call))
@@ -677,7 +679,15 @@ async def create_stream(call: Call) -> Answer:
     service = call.service
     contract = await service.in_thread(contract_of, declared)
     host = await service.in_thread(service.create, name, contract, ledger)
-    return json_answer(host.details(service.clock.seconds), status=201)
+    details = host.details(service.clock.seconds)
+    if ledger is None and not host.simulated and (known := await service.in_thread(service.ledgers)):
+        warning = (
+            f"this stream is in no ledger, so nothing adds its cost to that of others about the same people: name one "
+            f"of {', '.join(known)} if it is about them"
+        )
+        both = warning if details.warning is None else f"{details.warning}; and {warning}"
+        details = msgspec.structs.replace(details, warning=both)
+    return json_answer(details, status=201)
 
 
 async def list_streams(call: Call) -> Answer:

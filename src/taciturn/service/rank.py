@@ -162,7 +162,10 @@ class Ranker:
                 raise InvalidInput("the id of an action has half a surrogate pair. Send valid Unicode.") from None
             records = [{**context, **_merged(action.features)} for action in left]
         if not 2 <= len(names) <= MOST or len(set(names)) < len(names):
-            raise InvalidInput(f"2 to {MOST:,} actions are ranked, each once, besides those that are excluded.")
+            raise InvalidInput(
+                f"2 to {MOST:,} actions are ranked, each once, besides those that are excluded. If one is left "
+                "there is nothing to choose: show it without asking; otherwise correct the ids."
+            )
         return names, records
 
     def _encode(self, record: Any, v: Array, finite: bool) -> bool:

@@ -237,10 +237,12 @@ def test_contracts_and_tokens_with_mistakes_are_told_why(site: Site) -> None:
         assert (answer.status_code, says in answer.text) == (422, True)
     toml = '[privacy]\nepsilon = 1.0\n[target]\ncolumn = "y"\npositive = ["yes"]\n[columns]\nx = { range = [0, 1] }\n'
     for name, says in (("../x", "Choose another name"), ("clicks", "already"), ("", "Choose another name")):
-        answer = browser.post("/new", data={"csrf": csrf, "name": name, "ledger": "", "contract": toml})
+        answer = browser.post("/new", data={"csrf": csrf, "name": name, "ledger": "-", "contract": toml})
         assert (answer.status_code, says in answer.text) == (422, True)
     answer = browser.post("/new", data={"csrf": csrf, "name": "x", "ledger": "nobody", "contract": toml})
     assert (answer.status_code, "no such ledger" in answer.text) == (422, True)
+    answer = browser.post("/new", data={"csrf": csrf, "name": "x", "ledger": "", "contract": toml})
+    assert (answer.status_code, "The ledger is not chosen" in answer.text) == (422, True)
     for form in ({"name": "", "days": "1"}, {"name": "x", "days": "-1"}, {"name": "x", "days": "1"}):
         assert browser.post("/tokens", data={"csrf": csrf, "scope": [], **form}).status_code == 422
     assert str(Path(site.service.store.address).parent) not in answer.text

@@ -177,6 +177,10 @@ def login_page(csrf: str, to: str = "/", error: str = "", minutes: int = 60, roo
     return _page("login", None, root, csrf=csrf, to=to, error=error, minutes=minutes)
 
 
+NO_LEDGER = "-"
+"""What the form for a new stream sends, if its cost is to be in no ledger."""
+
+
 def new_page(
     viewer: Viewer,
     ledgers: Sequence[LedgerRow],
@@ -186,7 +190,7 @@ def new_page(
 ) -> str:
     """The form to create a stream."""
     filled = {"name": "", "ledger": "", "contract": "", **(form or {})}
-    return _page("new", viewer, root, ledgers=ledgers, form=filled, error=error)
+    return _page("new", viewer, root, ledgers=ledgers, form=filled, error=error, none=NO_LEDGER)
 
 
 def tokens_page(

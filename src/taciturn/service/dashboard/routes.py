@@ -24,7 +24,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from taciturn.contract.contract import contract_of
-from taciturn.errors import TaciturnError
+from taciturn.errors import InvalidInput, TaciturnError
 from taciturn.service.app import Answer, Call, RequestError, error_answer, natural, respond
 from taciturn.service.dashboard import pages
 from taciturn.service.dashboard.noise import NoiseOfReleases
@@ -387,7 +387,11 @@ async def _create(dashboard: Dashboard, call: Call, viewer: Viewer, form: Form) 
     filled = {name: _one(form, name) for name in ("name", "ledger", "contract")}
     try:
         contract = await service.in_thread(lambda: contract_of(tomllib.loads(filled["contract"])))
-        host = await service.in_thread(service.create, filled["name"].strip(), contract, filled["ledger"] or None)
+        known = await service.in_thread(service.ledgers)
+        if known and not filled["ledger"]:
+            raise InvalidInput("the ledger is not chosen. Choose the people whose data it learns from, or none.")
+        ledger = None if filled["ledger"] in ("", pages.NO_LEDGER) else filled["ledger"]
+        host = await service.in_thread(service.create, filled["name"].strip(), contract, ledger)
         return _redirect(f"/streams/{quote(host.name, safe='')}")
     except TaciturnError as error:
         sentence = without_address(service.store.address, str(error))
