@@ -20,7 +20,7 @@ from taciturn.readers.rows import open_rows
 from taciturn.store import Store
 
 ROWS, KILLS = 40_000, 10
-MANY_ROWS, MANY_KILLS = 150_000, 200
+MANY_ROWS, MANY_KILLS = 600_000, 200
 ROWS_PER_USER = 3
 
 NURSERY = """
