@@ -96,11 +96,14 @@ def test_objects_without_checks_are_rejected(subject):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: taciturn.checks.check_learner(IGD), r"a learner cannot be <class .*check_learner\(IGD\(problem\)\)"),
+        (
+            lambda: taciturn.checks.check_learner(IGD),
+            r"a learner cannot be the class .*check_learner\(IGD\(problem\)\)",
+        ),
         (lambda: taciturn.checks.check_learner(L2Ball(1.0)), r"a learner cannot be L2Ball.*check_learner\(IGD"),
         (
             lambda: taciturn.checks.check_mechanism(Gaussian),
-            r"a mechanism cannot be <class .*check_mechanism\(Gaussian\(\)",
+            r"a mechanism cannot be the class .*check_mechanism\(Gaussian\(\)",
         ),
         (
             lambda: taciturn.checks.check_strategy(BinaryTree().coder(5)),
@@ -108,12 +111,12 @@ def test_objects_without_checks_are_rejected(subject):
         ),
         (
             lambda: taciturn.checks.check_strategy(BinaryTree),
-            r"a strategy cannot be <class .*check_strategy\(BLT\(\)\)",
+            r"a strategy cannot be the class .*check_strategy\(BLT\(\)\)",
         ),
         (lambda: taciturn.checks.check_set(2.0), r"a set cannot be 2\.0\. .*check_set\(L2Ball\(1\.0\)\)"),
-        (lambda: taciturn.checks.check_set(L2Ball), r"a set cannot be <class .*check_set\(L2Ball\(1\.0\)\)"),
-        (lambda: taciturn.checks.check_loss(Squared), r"a loss cannot be <class .*check_loss\(Logistic\(\)\)"),
-        (lambda: taciturn.checks.check_accountant(Exact), r"an accountant cannot be <class .*check_accountant\(\)"),
+        (lambda: taciturn.checks.check_set(L2Ball), r"a set cannot be the class .*check_set\(L2Ball\(1\.0\)\)"),
+        (lambda: taciturn.checks.check_loss(Squared), r"a loss cannot be the class .*check_loss\(Logistic\(\)\)"),
+        (lambda: taciturn.checks.check_accountant(Exact), r"an accountant cannot be the class .*check_accountant\(\)"),
         (lambda: taciturn.checks.check_ledger(Ledger()), r"a ledger cannot be Ledger.*check_ledger\(LedgerCase\("),
         (lambda: taciturn.checks.check_store("a.db"), r"a store cannot be 'a\.db'.*check_store\(StoreCase\(address"),
     ],
@@ -127,7 +130,7 @@ def test_what_is_of_another_kind_is_rejected_in_one_sentence(call, words):
 
 @pytest.mark.parametrize("kind", [IGD, Gaussian, BinaryTree, L2Ball, Squared, Exact])
 def test_classes_are_rejected_everywhere(kind):
-    with pytest.raises(InvalidInput, match=r"what is checked cannot be <class .*with its settings"):
+    with pytest.raises(InvalidInput, match=r"what is checked cannot be the class .*with its settings"):
         checks_for(kind)
 
 

@@ -548,7 +548,7 @@ def test_a_forgotten_state_is_asked_for(seed):
 
 @pytest.mark.parametrize("seed", [None, 1])
 def test_a_budget_is_no_ledger(seed):
-    with pytest.raises(InvalidInput, match=r"ledger cannot be Privacy\(.*ledger=Ledger\(budget\), .*or leave it out"):
+    with pytest.raises(InvalidInput, match=r"ledger cannot be Privacy.*ledger=Ledger\(budget\), .*or leave it out"):
         pigd(PROBLEM, BUDGET, HORIZON, seed=seed).start(BUDGET)
 
 

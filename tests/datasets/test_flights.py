@@ -87,7 +87,7 @@ def test_flights_without_arrival_are_dropped_or_kept_without_influence():
     assert V[:2].any(axis=1).all()
     assert not V[2].any()
     assert y[2] == 0.0
-    with pytest.raises(InvalidInput, match="cancelled must be 'drop' or 'keep', got 'zero'"):
+    with pytest.raises(InvalidInput, match="cancelled must be one of drop, keep; got 'zero'"):
         flights(cancelled="zero")
 
 

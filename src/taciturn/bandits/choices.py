@@ -283,8 +283,8 @@ class Thompson:
         width: Any = self.width
         if isinstance(width, str):
             raise InvalidInput(
-                f"width of Thompson sampling is a number, got {width!r}: the width of a theorem is one of UCB. "
-                f"State a number, such as {WIDTH}."
+                "width of Thompson sampling is a number, got text: the width of a theorem is one of UCB. State a "
+                f"number, such as {WIDTH}."
             )
         object.__setattr__(self, "width", not_negative("width", width))
         object.__setattr__(self, "samples", integer("samples", self.samples, least=0))
