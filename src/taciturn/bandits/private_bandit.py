@@ -317,9 +317,8 @@ class PrivateBandit(Keywords):
                 warnings.warn(sentence, PrivacyWarning, stacklevel=2 if type(self) is PrivateBandit else 3)
         self._ledger = ledger
         self._waiting = Waiting(private.problem.dimension)
-        self._streams = {
-            new_name(): 1
-        }  # in decisions, and the first round of each; a checkpoint that is loaded adds one
+        # in decisions, and the first round of each; a checkpoint that is loaded adds one
+        self._streams = {new_name(): 1}
         self._closed = 0  # the last round for which a reward comes too late
         self._lock = threading.RLock()
         self._opened: Stream | None = None
