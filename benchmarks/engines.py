@@ -23,7 +23,7 @@ import numpy as np
 
 from runner import Contender, Ratio, parse_options, run, use_one_core
 from taciturn.contract.contract import Contract, contract_of
-from taciturn.core.hashed_rows import Decided, Decision, HashedRows, decide
+from taciturn.core.hashed_rows import HashedRows, PartitionResult, PartitionTask, decide
 from taciturn.engines import pool
 from taciturn.readers.rows import open_rows
 from taciturn.runs import ingest
@@ -119,7 +119,7 @@ class Admitted:
         self.stream = users.new().stream
         self.tasks = [pool.IdsTask(task, self.stream.user_key, len(users.tasks)) for task in users.tasks]
         self._parts = [pickle.dumps(part) for part in self.hashed()]
-        self._decisions: list[Decision] = []
+        self._decisions: list[PartitionTask] = []
         self.driver(self._remember)
         self._decided = [pickle.dumps(each) for each in self.decided()]
 
@@ -127,7 +127,7 @@ class Admitted:
         """What workers do first."""
         return [pool.hash_ids_of(task) for task in self.tasks]
 
-    def decided(self) -> list[Decided]:
+    def decided(self) -> list[PartitionResult]:
         """What workers do next."""
         return [decide(task) for task in self._decisions]
 
@@ -135,11 +135,11 @@ class Admitted:
         """What the driver does."""
         return self.stream.admit_hashed([pickle.loads(part) for part in self._parts], map or self._sent)
 
-    def _remember(self, function: Any, tasks: list[Decision]) -> list[Decided]:
+    def _remember(self, function: Any, tasks: list[PartitionTask]) -> list[PartitionResult]:
         self._decisions = list(tasks)
         return [function(task) for task in tasks]
 
-    def _sent(self, function: Any, tasks: list[Decision]) -> list[Decided]:
+    def _sent(self, function: Any, tasks: list[PartitionTask]) -> list[PartitionResult]:
         for task in tasks:
             pickle.dumps(task)
         return [pickle.loads(each) for each in self._decided]
