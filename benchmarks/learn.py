@@ -53,6 +53,7 @@ from taciturn.readers.rows import open_rows
 from taciturn.runs import run as runs
 from taciturn.runs.files import Folder
 from taciturn.runs.ingest import learn_from
+from taciturn.store import Store
 
 COLUMNS = (*(name.replace(" ", "_") for name in RANGES), "area", "soil")
 KINDS = ("csv", "parquet")
@@ -150,7 +151,8 @@ def parts(folder: Path, contract: Contract, rows: int) -> dict[str, Contender]:
 
     def commit() -> None:
         with tempfile.TemporaryDirectory(dir=folder) as place:
-            run = runs.begin(Folder(Path(place)), contract.plan(on_bad="zero"), contract.digest)
+            made = Folder(Path(place))
+            run = runs.begin(made, Store(made.store), contract.plan(on_bad="zero"), contract.digest, format="csv")
             learn_from(run, iter(batches))
 
     made = {f"parsing, {kind}": Contender(lambda kind=kind: parse(kind), rows) for kind in KINDS}

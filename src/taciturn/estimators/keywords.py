@@ -178,3 +178,29 @@ def known_keywords(method: Callable[Concatenate[Any, P], T]) -> Callable[Concate
         return method(self, *args, **named)
 
     return checked
+
+
+def hides_others(method: T) -> T:
+    """A method that takes all keywords, and rejects those that it does not know; its signature has none of them.
+
+    It is `known_keywords` in less time, for what is called with every example.
+
+    >>> class Model:
+    ...     def __init__(self): ...
+    ...
+    ...     @hides_others
+    ...     def learn_one(self, x, y, **others):
+    ...         if others:
+    ...             reject_unknown(Model, "learn_one", others)
+    >>> inspect.signature(Model.learn_one)
+    <Signature (self, x, y)>
+    >>> Model().learn_one({}, 1, w=2.0)
+    Traceback (most recent call last):
+    ...
+    taciturn.estimators.keywords.UnknownKeyword: Model.learn_one has no w. A weight of a row would be ...
+    """
+    shown: Any = method
+    signature = inspect.signature(shown)
+    kept = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
+    shown.__signature__ = signature.replace(parameters=kept)
+    return method

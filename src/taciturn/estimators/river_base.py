@@ -25,7 +25,7 @@ from taciturn.drift import Drift
 from taciturn.errors import InvalidInput, StateConflict, TaciturnError
 from taciturn.estimators.dict_rows import features_of
 from taciturn.estimators.fits import Fits
-from taciturn.estimators.keywords import Keywords, known_keywords
+from taciturn.estimators.keywords import Keywords, hides_others, known_keywords, reject_unknown
 from taciturn.estimators.renewal import with_meaning
 from taciturn.estimators.river_stream import Feed
 from taciturn.estimators.settings import LossName, MethodName, Settings, declared_settings, weights_of
@@ -82,9 +82,11 @@ class PrivateLinear(Keywords, base.Estimator):
     _open: Feed | None = field(default=None, init=False)
     _signed: ClassVar[bool] = True
 
-    @known_keywords
-    def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
+    @hides_others
+    def learn_one(self, x: Mapping[Any, Any], y: Any, **others: Any) -> None:
         """Learn from one example, or reject it before anything changes."""
+        if others:
+            reject_unknown(type(self), "learn_one", others)
         (self._open or self._reserved_feed).learn_one(x, y)
 
     @known_keywords
