@@ -100,6 +100,33 @@ def test_warnings_are_few_and_the_last_one_is_right():
     assert model.spent_together_.epsilon > 2.9
 
 
+def test_what_further_fits_add_is_told_at_the_second():
+    """Of five folds nothing more is said after the second: that warning has the cost of one more, and of eight."""
+    model = classifier()
+    _, texts = warned_by(lambda: cross_val_score(model, X, Y, cv=5))
+    (text,) = texts
+    assert "2 so far, cost together epsilon = 2 " in text
+    assert "like the last, one more makes it epsilon = 3 " in text
+    assert "8 in all 7.97 at 8e-06" in text
+    assert 4.9 < model.spent_together_.epsilon < 5.0 + 1e-9
+
+
+def test_what_further_fits_add_is_what_they_cost():
+    """By the accountant, and rounded up; where costs have no sum, no figure is given."""
+    fits = Fits()
+    for name in range(2):
+        fits.add(1_000, gaussian(0.01), delta=1e-6, name=str(name))
+    with pytest.warns(PrivacyWarning) as caught:
+        fits.warn()
+    told = re.search(r"one more makes it epsilon = ([\d.]+) .*, and 8 in all ([\d.]+) ", str(caught[0].message))
+    for said, rows in zip(told.groups(), (3, 8), strict=True):
+        assert 0.0 <= float(said) - total([gaussian(0.01)] * rows).epsilon(1e-6) < 0.01
+    fits.add(1_000, gaussian(0.01), delta=1e-6, unit="user")
+    fits.add(2_000, gaussian(0.01), delta=1e-6)
+    with pytest.warns(PrivacyWarning, match="have no sum. Each further one adds its own cost."):
+        fits.warn()
+
+
 def test_the_refit_is_told_of_after_an_earlier_fit_of_all_rows():
     """As one tries an estimator before one searches: its rows are as many as the refit's."""
     model = classifier(method="ftrl")

@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 from weakref import ReferenceType, ref
 
@@ -77,15 +78,20 @@ class Fits:
         One-off fits by objective perturbation have a plain delta each, and those add. Costs that are about different
         neighbours or units do not add, as in a ledger, which rejects them: the epsilon is then infinite.
         """
+        return _sum(list(self._fits.values()))
+
+    @property
+    def _further(self) -> str:
+        """What further fits add, in words: one, and those up to which nothing more may be said."""
         made = list(self._fits.values())
-        if not made:
-            return Spent(0.0, 0.0)
-        if len({fit.protects for fit in made}) > 1:
-            return Spent(math.inf, made[-1].delta)
-        cost, delta = total(fit.cost for fit in made), made[-1].delta
-        if cost.epsilon(delta) == float("inf"):
-            delta = sum(fit.delta for fit in made)
-        return Spent(cost.epsilon(delta), delta)
+        one, many = _sum([*made, made[-1]]), _sum([*made, *[made[-1]] * (_OFTEN - 1) * len(made)])
+        if math.inf in (one.epsilon, many.epsilon):
+            return "Each further one adds its own cost."
+        return (
+            f"Each further one adds its own cost: like the last, one more makes it epsilon = {rounded_up(one.epsilon)} "
+            f"at delta = {rounded_up(one.delta)}, and {_OFTEN * len(made):,} in all {rounded_up(many.epsilon)} at "
+            f"{rounded_up(many.delta)}."
+        )
 
     def add(
         self,
@@ -144,8 +150,8 @@ class Fits:
             cost = "protect different things (neighbours=, rows_per_user=), so that their costs have no sum."
         warnings.warn(
             "each clone of a model is a stream with a budget of its own, as in an ensemble: those of this model and "
-            f"its clones, {len(self)} so far, {cost} Use one model; or give it a ledger, as in ledger='budget.db', to "
-            "limit the sum.",
+            f"its clones, {len(self)} so far, {cost} {self._further} Use one model; or give it a ledger, as in "
+            "ledger='budget.db', to limit the sum.",
             PrivacyWarning,
             stacklevel=stacklevel + 1,
         )
@@ -160,10 +166,10 @@ class Fits:
         if epsilon == math.inf and len({fit.protects for fit in list(self._fits.values())}) > 1:
             cost = "protect different things (neighbours=, rows_per_user=), so that their costs have no sum."
         return (
-            f"the fits of this estimator and its clones, {len(self)} so far{sent}, {cost} A search costs at least "
-            "that: choosing by a score is not paid for. Give the estimator a ledger, as in ledger='budget.db', to "
-            "limit the sum; with n_jobs only a ledger in a file counts all fits. PrivateSearchCV searches within one "
-            "budget."
+            f"the fits of this estimator and its clones, {len(self)} so far{sent}, {cost} {self._further} A search "
+            "costs at least that: choosing by a score is not paid for. Give the estimator a ledger, as in "
+            "ledger='budget.db', to limit the sum; with n_jobs only a ledger in a file counts all fits. "
+            "PrivateSearchCV searches within one budget."
         )
 
     def __copy__(self) -> Fits:
@@ -180,6 +186,18 @@ class Fits:
         """What a pickle holds, of a copy that may fit `elsewhere`, or of one that is stored."""
         _COUNTERS[self._name] = ref(self)
         return _loaded, (self._name, dict(self._fits), elsewhere)
+
+
+def _sum(made: Sequence[_Fit]) -> Spent:
+    """The epsilon of fits, as `Fits.together` says."""
+    if not made:
+        return Spent(0.0, 0.0)
+    if len({fit.protects for fit in made}) > 1:
+        return Spent(math.inf, made[-1].delta)
+    cost, delta = total(fit.cost for fit in made), made[-1].delta
+    if cost.epsilon(delta) == math.inf:
+        delta = sum(fit.delta for fit in made)
+    return Spent(cost.epsilon(delta), delta)
 
 
 class StoredFits:
