@@ -287,6 +287,36 @@ def test_nothing_names_a_package_registry():
     assert [path.name for path in ROOT.iterdir() if path.suffix == ".lock"] == []
 
 
+def test_extras_are_installed_from_the_checkout():
+    """No index has the package: a name such as package[extra] fails everywhere but in pyproject.toml."""
+    texts = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.py")]
+    texts += [*(ROOT / "deploy").iterdir(), *(ROOT / "examples").glob("*.*")]
+    read = {path.name: path.read_text(encoding="utf-8") for path in texts if path.is_file()}
+    assert len(read) > 100
+    assert [name for name, text in read.items() if re.search(r"taciturn\[\w", text)] == []
+    local = re.compile(r'pip\s+install [^`\n]*"\.\[([a-z,]+)\]"')
+    named = {extra for text in read.values() for listed in local.findall(text) for extra in listed.split(",")}
+    assert {"all", "river", "serve"} <= named <= set(EXTRAS)
+
+
+@pytest.mark.parametrize(
+    ("module", "missing", "extra"),
+    [
+        ("taciturn.cli.app", "typer", "cli"),
+        ("taciturn.estimators.scaling", "sklearn", "sklearn"),
+        ("taciturn.estimators.search", "sklearn", "sklearn"),
+        ("taciturn.estimators.sklearn", "sklearn", "sklearn"),
+        ("taciturn.estimators.to_sklearn", "sklearn", "sklearn"),
+        ("taciturn.estimators.river", "river", "river"),
+    ],
+)
+def test_a_module_without_its_extra_says_how_to_install_it(module, missing, extra):
+    code = f"import sys; sys.modules[{missing!r}] = None\nimport {module}"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert shown.returncode == 1
+    assert f'run pip install -c constraints.txt ".[{extra}]".' in shown.stderr.splitlines()[-1]
+
+
 # ---- the README in an empty environment ------------------------------------------------------------
 
 BLOCK = re.compile(r"^(?P<indent> *)```python\n(?P<code>.*?)^(?P=indent)```$", re.M | re.S)

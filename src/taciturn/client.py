@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from taciturn.contract.model_file import Model, parse_model
-from taciturn.errors import InvalidInput, TaciturnError, finite, integer, positive
+from taciturn.errors import InvalidInput, TaciturnError, finite, integer, needs_extra, positive
 
 if TYPE_CHECKING:
     import httpx
@@ -186,7 +186,7 @@ class Client:
         try:
             import httpx
         except ImportError:  # pragma: no cover
-            raise InvalidInput("taciturn.client needs the extra `client` (httpx): install taciturn[client].") from None
+            raise InvalidInput(needs_extra("taciturn.client", "client", "httpx")) from None
         token = os.environ.get("TACITURN_TOKEN") if token is None else token
         if not token:
             raise InvalidInput(
@@ -680,7 +680,7 @@ def _arrow() -> Any:
     try:
         import pyarrow as pa
     except ImportError:  # pragma: no cover
-        raise InvalidInput("tables need the extra `data` (pandas, pyarrow): install taciturn[data].") from None
+        raise InvalidInput(needs_extra("a table", "data", "pandas, pyarrow")) from None
     return pa
 
 

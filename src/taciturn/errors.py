@@ -242,6 +242,16 @@ def did_you_mean(value: Any, known: Iterable[str], least: float = 0.6) -> str:
     return f" Did you mean {lower[near[0]]}?" if near else ""
 
 
+def needs_extra(what: str, extra: str, brings: str = "") -> str:
+    """The error of a missing extra, which is installed from the checkout: no index has the package.
+
+    >>> needs_extra("Spark", "spark", "pyspark, pyarrow")
+    'Spark needs the extra `spark` (pyspark, pyarrow). In the checkout, run pip install -c constraints.txt ".[spark]".'
+    """
+    named = f"`{extra}` ({brings})" if brings else f"`{extra}`"
+    return f'{what} needs the extra {named}. In the checkout, run pip install -c constraints.txt ".[{extra}]".'
+
+
 def integer(name: str, value: Any, least: int = 1, *, of_many: bool = False) -> int:
     """Return `value` as an int if it is an integer of at least `least`, else reject it by name.
 

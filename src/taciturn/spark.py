@@ -28,7 +28,7 @@ from taciturn.accounting.ledger import Ledger
 from taciturn.contract.contract import Contract
 from taciturn.engines.files import FileStream
 from taciturn.engines.pool import Map
-from taciturn.errors import InvalidInput, TaciturnError, integer, one_of
+from taciturn.errors import InvalidInput, TaciturnError, integer, needs_extra, one_of
 from taciturn.readers.source import BadRows
 from taciturn.store import Chunk, Store
 
@@ -72,7 +72,7 @@ def check_java() -> None:
     try:
         import pyspark
     except ImportError:
-        raise InvalidInput("Spark needs the extra `spark` (pyspark, pyarrow): install taciturn[spark].") from None
+        raise InvalidInput(needs_extra("Spark", "spark", "pyspark, pyarrow")) from None
     if int(pyspark.__version__.split(".")[0]) < 4:
         raise InvalidInput(f"pyspark 4 or newer is needed, and this is {pyspark.__version__}. Install a newer one.")
     home = os.environ.get("JAVA_HOME")

@@ -70,9 +70,8 @@ def test_a_table_that_is_none_is_rejected(tmp_path):
 def test_without_pyarrow_one_sentence_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
-    with pytest.raises(
-        TaciturnError, match=f"^{re.escape('Parquet files need the extra `data` (pyarrow): install taciturn[data].')}$"
-    ):
+    said = 'Parquet needs the extra `data` (pyarrow). In the checkout, run pip install -c constraints.txt ".[data]".'
+    with pytest.raises(TaciturnError, match=f"^{re.escape(said)}$"):
         california_housing(tmp_path / "a.parquet")
 
 

@@ -2,8 +2,6 @@
 
 import copy
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -320,13 +318,6 @@ def test_it_learns_in_a_pipeline():
     batches.learn_many(X, y)
     assert batches["PrivateLogisticRegression"].weights == model.weights
     np.testing.assert_array_equal(batches.predict_many(X), [pipeline.predict_one(x) for x, _ in datasets.Phishing()])
-
-
-def test_without_river_the_extra_is_named():
-    code = "import sys; sys.modules['river'] = None\nimport taciturn.estimators.river"
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert shown.returncode == 1
-    assert "ImportError: taciturn.estimators.river needs river: install taciturn[river]." in shown.stderr
 
 
 def test_a_first_release_may_be_far_away():

@@ -124,5 +124,5 @@ def test_a_pipe_is_rejected():
 
 def test_without_arrow_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(InvalidInput, match=r"install taciturn\[data\]"):
+    with pytest.raises(InvalidInput, match=r"the extra `data` \(pyarrow\)\. In the checkout, .* Or use CSV\."):
         open_rows(contract(), "rows.parquet")

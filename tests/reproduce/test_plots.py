@@ -77,5 +77,5 @@ def test_without_matplotlib_the_extra_is_named(figure, tmp_path, monkeypatch):
         return honest(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(TaciturnError, match=r"taciturn\[plot\]"):
+    with pytest.raises(TaciturnError, match=r"the extra `plot` \(matplotlib\)"):
         FIGURES[figure][0](tmp_path / "figure.svg")

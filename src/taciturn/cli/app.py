@@ -12,7 +12,9 @@ from typing import Annotated, Any
 try:
     import typer
 except ImportError:  # pragma: no cover
-    raise SystemExit("The taciturn command needs the extra `cli` (typer and rich): install taciturn[cli].") from None
+    from taciturn.errors import needs_extra
+
+    raise SystemExit(needs_extra("The taciturn command", "cli", "typer, rich")) from None
 
 from taciturn import __version__
 from taciturn.cli.audit import audit

@@ -16,7 +16,7 @@ import typer
 from taciturn.cli.budget import AsJson, WitnessOption
 from taciturn.cli.output import plain_table, print_json, print_table, warn
 from taciturn.cli.store import KeyOption
-from taciturn.errors import InvalidInput
+from taciturn.errors import InvalidInput, needs_extra
 
 if TYPE_CHECKING:  # imported inside commands, so that the others start fast
     from taciturn.service.tokens import Token, Tokens
@@ -175,7 +175,7 @@ def _needs_serve() -> None:
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError:
-        raise InvalidInput("taciturn serve needs the extra `serve`: install taciturn[serve].") from None
+        raise InvalidInput(needs_extra("taciturn serve", "serve", "starlette, uvicorn, msgspec")) from None
 
 
 token = typer.Typer(help="Tokens of taciturn serve: who may do what.", no_args_is_help=True)

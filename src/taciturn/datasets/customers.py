@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from taciturn.errors import integer
+from taciturn.errors import InvalidInput, integer, needs_extra
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -153,8 +153,10 @@ def customers(n: int = 200_000, seed: int = 0, *, as_frame: bool = False) -> dic
     }
     if not as_frame:
         return table
-    import pandas as pd
-
+    try:
+        import pandas as pd
+    except ImportError:
+        raise InvalidInput(needs_extra("as_frame", "data", "pandas")) from None
     return pd.DataFrame(table)
 
 

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taciturn._util.cache import cache
-from taciturn.errors import InvalidInput, TaciturnError
+from taciturn.errors import InvalidInput, TaciturnError, needs_extra
 
 VARIABLE = "TACITURN_DATA"
 """The environment variable that names a folder of data files; empty is the same as unset."""
@@ -237,7 +237,7 @@ def read_columns(data: bytes, names: Sequence[str]) -> list[NDArray[Any]]:
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
     except ImportError:
-        raise TaciturnError("Parquet files need the extra `data` (pyarrow): install taciturn[data].") from None
+        raise TaciturnError(needs_extra("Parquet", "data", "pyarrow")) from None
     try:
         file = ParquetFile(io.BytesIO(data))
         absent = [name for name in names if name not in file.schema_arrow.names]

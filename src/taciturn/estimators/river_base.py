@@ -22,7 +22,7 @@ from taciturn.columns.encoder import encoder_of
 from taciturn.columns.labels import Classes, Labels, classes_of
 from taciturn.columns.target import Number
 from taciturn.drift import Drift
-from taciturn.errors import InvalidInput, StateConflict, TaciturnError
+from taciturn.errors import InvalidInput, StateConflict, TaciturnError, needs_extra
 from taciturn.estimators.dict_rows import features_of
 from taciturn.estimators.fits import Fits
 from taciturn.estimators.keywords import Keywords, hides_others, known_keywords, reject_unknown
@@ -36,7 +36,7 @@ from taciturn.problem.predict import coefficients
 try:
     from river import base
 except ImportError as missing:
-    raise ImportError("taciturn.estimators.river needs river: install taciturn[river].") from missing
+    raise ImportError(needs_extra("taciturn.estimators.river", "river")) from missing
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,7 +17,9 @@ try:
     )
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError:  # pragma: no cover
-    raise ImportError("taciturn.estimators.scaling needs scikit-learn: install taciturn[sklearn].") from None
+    from taciturn.errors import needs_extra
+
+    raise ImportError(needs_extra("taciturn.estimators.scaling", "sklearn", "scikit-learn")) from None
 
 from taciturn._util.arrays import Array
 from taciturn.columns.encoder import ColumnEncoder, encoder_of

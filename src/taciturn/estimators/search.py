@@ -32,7 +32,9 @@ try:
     from sklearn.utils.metaestimators import available_if
     from sklearn.utils.validation import check_is_fitted
 except ImportError:  # pragma: no cover
-    raise ImportError("taciturn.estimators.search needs scikit-learn: install taciturn[sklearn].") from None
+    from taciturn.errors import needs_extra
+
+    raise ImportError(needs_extra("taciturn.estimators.search", "sklearn", "scikit-learn")) from None
 
 from taciturn._util.arrays import Array
 from taciturn.accounting.gdp import Privacy

@@ -16,7 +16,9 @@ try:
     from sklearn.base import RegressorMixin
     from sklearn.utils.validation import check_non_negative
 except ImportError:  # pragma: no cover
-    raise ImportError("taciturn.estimators.sklearn needs scikit-learn: install taciturn[sklearn].") from None
+    from taciturn.errors import needs_extra
+
+    raise ImportError(needs_extra("taciturn.estimators.sklearn", "sklearn", "scikit-learn")) from None
 
 from taciturn._util.arrays import Array
 from taciturn.accounting.guarantee import Neighbours

@@ -23,7 +23,9 @@ try:
         validate_data,
     )
 except ImportError:  # pragma: no cover
-    raise ImportError("taciturn.estimators.sklearn needs scikit-learn: install taciturn[sklearn].") from None
+    from taciturn.errors import needs_extra
+
+    raise ImportError(needs_extra("taciturn.estimators.sklearn", "sklearn", "scikit-learn")) from None
 
 from taciturn._util.arrays import Array
 from taciturn._util.html import card, facts

@@ -14,7 +14,9 @@ try:
     from sklearn.preprocessing import FunctionTransformer
     from sklearn.svm import LinearSVC
 except ImportError:  # pragma: no cover
-    raise ImportError("taciturn.estimators.to_sklearn needs scikit-learn: install taciturn[sklearn].") from None
+    from taciturn.errors import needs_extra
+
+    raise ImportError(needs_extra("taciturn.estimators.to_sklearn", "sklearn", "scikit-learn")) from None
 
 from taciturn._util.arrays import Array
 from taciturn.columns.encoder import encoder_of

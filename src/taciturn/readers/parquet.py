@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from taciturn.errors import InvalidInput
+from taciturn.errors import InvalidInput, needs_extra
 from taciturn.readers.parsed import Parsed
 from taciturn.readers.source import Source
 
@@ -19,9 +19,7 @@ def open_parquet(source: Source) -> Any:
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError:
-        raise InvalidInput(
-            "Parquet files need the extra `data` (pyarrow): install taciturn[data], or use CSV."
-        ) from None
+        raise InvalidInput(f"{needs_extra('Parquet', 'data', 'pyarrow')} Or use CSV.") from None
     if not isinstance(source, str | os.PathLike) and not source.seekable():
         raise InvalidInput("Parquet cannot be read from a pipe. Pass the file name, or pipe CSV or JSON lines.")
     try:

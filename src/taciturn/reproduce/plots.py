@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from taciturn._util.arrays import Array
-from taciturn.errors import InvalidInput, TaciturnError
+from taciturn.errors import InvalidInput, TaciturnError, needs_extra
 
 NOT_PRIVATE = "measured on the exact stream: not private"
 COLOURS = ("#D55E00", "#E69F00", "#56B4E9", "#0072B2", "#009E73", "#000000", "#808080", "#CC79A7", "#882255", "#44AA99")
@@ -353,7 +353,7 @@ def _pyplot() -> Any:
     try:
         import matplotlib as mpl
     except ImportError:
-        raise TaciturnError("plots need the extra `plot` (matplotlib): install taciturn[plot].") from None
+        raise TaciturnError(needs_extra("a plot", "plot", "matplotlib")) from None
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 

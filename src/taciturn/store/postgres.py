@@ -21,7 +21,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from taciturn.errors import InvalidInput, StoreUnavailable
+from taciturn.errors import InvalidInput, StoreUnavailable, needs_extra
 from taciturn.store import database
 from taciturn.store.database import Row, Transaction, same_process, unavailable
 
@@ -60,7 +60,7 @@ class Postgres:
         try:
             import psycopg
         except ImportError:
-            raise InvalidInput("PostgreSQL needs the extra `postgres` (psycopg): install taciturn[postgres].") from None
+            raise InvalidInput(needs_extra("PostgreSQL", "postgres", "psycopg")) from None
         self._psycopg = psycopg
         self._secret_address = secret_address
         self.address = address
