@@ -1,5 +1,6 @@
 """The runner: saved runs, resumption, one process per core, one page for all experiments, errors that skip only one."""
 
+import importlib
 import json
 import os
 import sys
@@ -13,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from typer.testing import CliRunner
 
-from taciturn import InvalidInput
+from taciturn import InvalidInput, datasets
 from taciturn.cli.app import app
 from taciturn.reproduce import REGISTRY, Entry, page, runner
 from taciturn.reproduce.page import every_row, read_part, settings_of
@@ -285,6 +286,42 @@ def test_an_error_in_a_worker_is_the_experiment_s(tmp_path, console):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_missing_data_are_one_error_before_any_run(tiny, console, monkeypatch, tmp_path):
+    """They are loaded once, by the command itself, and not at all where every run is saved."""
+    looked = []
+
+    def loader():
+        looked.append("missing")
+        raise InvalidInput("halves.csv is not here. Put it there.")
+
+    monkeypatch.setattr(datasets, "halves", loader, raising=False)
+    monkeypatch.setitem(REGISTRY, "halves", replace(REGISTRY["halves"], data=("halves",)))
+    with pytest.raises(InvalidInput, match=r"halves\.csv is not here"):
+        reproduce(fraction("halves", 2), tmp_path, console)
+    assert (tiny.seeds, looked, console.file.getvalue()) == ([], ["missing"], "")
+    monkeypatch.setattr(datasets, "halves", lambda: looked.append("there"))
+    for _ in range(2):
+        reproduce(fraction("halves", 2), tmp_path, console)
+    assert (tiny.seeds, looked) == ([1, 2, 3], ["missing", "there"])
+
+
+def test_the_list_has_the_data_and_the_minutes_of_each():
+    shown = CliRunner().invoke(app, ["reproduce", "--list"], env={"COLUMNS": "160"})
+    assert shown.exit_code == 0
+    lines = shown.stdout.splitlines()
+    for name, entry in REGISTRY.items():
+        (line,) = (line for line in lines if line.startswith(f"│ {name} "))
+        assert f" {', '.join(entry.data) or 'none'} " in line
+        assert f" {entry.minutes:g} " in line
+
+
+def test_the_registry_names_the_data_sets_that_modules_load():
+    from_files = {"adult", "bike", "california_housing", "covertype", "flights", "open_bandit", "year_prediction"}
+    for module in {entry.module for entry in REGISTRY.values()}:
+        names = {name for entry in REGISTRY.values() if entry.module == module for name in entry.data}
+        assert names == from_files & vars(importlib.import_module(f"taciturn.reproduce.{module}")).keys()
+
+
 # ---- progress bars -------------------------------------------------------------------------------------------------
 
 
@@ -299,6 +336,20 @@ def test_the_overall_bar_is_full_when_every_run_is_done(console):
             assert task.completed == done
         assert task.finished
     assert "100%" in console.file.getvalue()
+
+
+def test_without_a_terminal_a_line_is_printed_at_each_tenth(console):
+    with progress_bar("halves", 40, console) as advance:
+        for _ in range(40):
+            advance()
+    lines = console.file.getvalue().splitlines()
+    assert [line.partition(",")[0] for line in lines] == [f"halves: {share}%" for share in range(10, 101, 10)]
+    assert lines[-1] == "halves: 100%"
+    on_terminal = Console(file=StringIO(), width=100, force_terminal=True)
+    with progress_bar("halves", 2, on_terminal) as advance:
+        advance()
+    assert "1/2" in on_terminal.file.getvalue()
+    assert "50%" not in on_terminal.file.getvalue()
 
 
 def test_no_bar_is_shown_where_no_run_is_left(console):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from taciturn.reproduce import REGISTRY, load
+from taciturn.reproduce import REGISTRY, Entry, load
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -79,8 +79,38 @@ def _resumable(stderr: Console) -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
+def _needs(entry: Entry) -> str:
+    """The data sets of an experiment, in words."""
+    return ", ".join(entry.data) or "none"
+
+
+def _list(wanted: bool) -> None:
+    if not wanted:
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("experiment", "data", "minutes", "results")
+    for name, entry in REGISTRY.items():
+        table.add_row(name, _needs(entry), f"{entry.minutes:g}", entry.summary)
+    console = Console()
+    console.print(table)
+    console.print("Minutes of two cores, without --quick. Data that are not on this machine are downloaded once.")
+    raise typer.Exit
+
+
+@app.callback()
+def _options(
+    listed: Annotated[
+        bool, typer.Option("--list", help="List what each needs: data, and minutes.", is_eager=True, callback=_list)
+    ] = False,
+) -> None:
+    """Options of all experiments."""
+
+
 for _name, _entry in REGISTRY.items():
-    app.command(_name, help=f"{_entry.summary}\n\nExample: taciturn reproduce {_name} --quick")(_command(_name))
+    _help = f"{_entry.summary}\n\nData: {_needs(_entry)}. Minutes on two cores: {_entry.minutes:g}."
+    app.command(_name, help=f"{_help}\n\nExample: taciturn reproduce {_name} --quick")(_command(_name))
 app.command(
     "all",
     help="Run every experiment, and write one report of all.\n\nExample: taciturn reproduce all --quick --out evidence",

@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path
@@ -20,7 +21,7 @@ from threading import Thread
 from time import process_time
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from taciturn import __version__
+from taciturn import __version__, datasets
 from taciturn._util.output import json_text
 from taciturn._util.threads import one_thread
 from taciturn.errors import TaciturnError
@@ -30,7 +31,7 @@ from taciturn.reproduce.rows import Result, Row, Settings, write_csv
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress, Task, TaskID
 
 T = TypeVar("T")
 
@@ -110,7 +111,8 @@ def reproduce(
         The progress bar of several experiments.
     """
     plan = experiment.plan(quick, seeds)
-    results = run_all(experiment.name, experiment.run, plan, folder / "runs", console, fresh, overall)
+    data = REGISTRY[experiment.name].data if experiment.name in REGISTRY else ()
+    results = run_all(experiment.name, experiment.run, plan, folder / "runs", console, fresh, overall, data)
     rows = experiment.table(plan, results)
     stem = f"{experiment.name}-quick" if quick else experiment.name
     write_csv(rows, folder / f"{stem}.csv")
@@ -194,10 +196,13 @@ def run_all(
     console: Console,
     fresh: bool = False,
     overall: OverallProgress | None = None,
+    data: Sequence[str] = (),
 ) -> list[Result]:
     """The results of all runs, in the order of the plan; those saved in `folder` are read, unless `fresh`.
 
     A run is saved under its settings and the version of `taciturn`, not its source: after changing code, use `fresh`.
+    The data sets that runs need are loaded here first: one that is missing is downloaded once, or is one error, before
+    each process looks for it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     saved = SavedRuns(experiment, folder)
@@ -210,6 +215,8 @@ def run_all(
         return [done[i] for i in range(len(plan))]
     if done:
         console.print(f"{len(done)} of {len(plan)} runs were saved before.", highlight=False)
+    for name in data:
+        getattr(datasets, name)()
     with (
         progress_bar(experiment, len(left), console, overall) as advance,
         closing(in_processes(partial(timed, run), [plan[i] for i in left])) as finished,
@@ -348,13 +355,13 @@ def progress_bar(
     if overall is None:
         with _progress(console, MofNCompleteColumn()) as progress:
             task = progress.add_task(experiment, total=runs)
-            yield lambda: progress.advance(task)
+            yield lambda: _advance(progress, task)
         return
     inner = overall.progress.add_task(experiment, total=runs)
 
     def advance() -> None:
         overall.progress.advance(inner)
-        overall.progress.advance(overall.task, overall.weights[experiment])
+        _advance(overall.progress, overall.task, overall.weights[experiment])
 
     try:
         yield advance
@@ -366,4 +373,20 @@ def _progress(console: Console, count: Any) -> Progress:
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn(), TextColumn("left"))
-    return Progress(*columns, console=console, speed_estimate_period=_HOUR)
+    drawn = console.is_terminal
+    return Progress(*columns, console=console, speed_estimate_period=_HOUR, disable=not drawn)
+
+
+def _advance(progress: Progress, task: TaskID, by: float = 1.0) -> None:
+    """Advance a bar; where there is no terminal to draw it, print a line after each tenth."""
+    (bar,) = (each for each in progress.tasks if each.id == task)
+    before = _tenths(bar)
+    progress.advance(task, by)
+    if progress.disable and _tenths(bar) > before:
+        seconds = None if bar.finished else bar.time_remaining
+        left = "" if seconds is None else f", about {timedelta(seconds=round(seconds))} left"
+        progress.console.print(f"{bar.description}: {bar.percentage:.0f}%{left}", highlight=False)
+
+
+def _tenths(bar: Task) -> int:
+    return int(bar.percentage / 10.0 + 1e-9)  # sums of weights are rounded
