@@ -11,6 +11,8 @@ from typing import Any
 
 import httpx
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 from taciturn.client import Client, Learnt, Released, ServiceError
@@ -59,6 +61,8 @@ def scripted(
     left = iter(answers)
 
     def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path in ("/v1/streams/clicks", "/v1/streams/clicks/check"):  # the names of its contract
+            return httpx.Response(403, json={"error": "another scope."})
         seen.append(request)
         return next(left)(request)
 
@@ -175,6 +179,74 @@ def test_a_key_that_is_repeated_is_learnt_once(service: tuple[str, str]) -> None
         assert client.learn("clicks", rows(30), key="a day's rows", batch=20) == first == Learnt(1, 30)
         with pytest.raises(ServiceError, match="Idempotency-Key"):
             client.learn("clicks", rows(29), key="a day's rows", batch=29)
+
+
+MISSPELT = "column Age is not in the contract of clicks, and no row has its column age. .* Did you mean age?"
+
+
+@pytest.mark.parametrize("scopes", [["admin"], ["learn", "predict"], ["read", "learn", "predict"]])
+def test_misspelt_names_are_rejected_before_they_are_sent(tmp_path: Path, scopes: list[str]) -> None:
+    """Of lists and of tables, by tokens that may read the contract or learn; one that may only predict cannot."""
+    made = Service(Store(tmp_path / "taciturn.db"), tick=0.05)
+    _, secret = made.tokens.create(["admin"])
+    with running(made) as url, Client(url, secret) as owner, Client(url, made.tokens.create(scopes)[1]) as client:
+        owner.create("clicks", CONTRACT)
+        wrong = [{("Age" if name == "age" else name): value for name, value in row.items()} for row in rows(3)]
+        no_label = [{name: value for name, value in row.items() if name != "clicked"} for row in rows(3)]
+        for sent in (wrong, iter(wrong), pd.DataFrame(wrong), pa.Table.from_pylist(wrong)):
+            with pytest.raises(InvalidInput, match=MISSPELT):
+                client.learn("clicks", sent)
+        with pytest.raises(InvalidInput, match="no row has clicked, the target of clicks"):
+            client.learn("clicks", no_label)
+        with pytest.raises(InvalidInput, match=MISSPELT):
+            client.predict("clicks", wrong)
+        assert client.predict("clicks", [*no_label, {}]).predictions
+        assert made.metrics.counted("clicks").rows == 0
+        others = [{**row, "note": "of another program"} for row in rows(2)]
+        assert client.learn("clicks", [{"clicked": "yes"}, *others]) == Learnt(1, 3)
+        assert client.learn("clicks", [{"clicked": "yes"}]) == Learnt(4, 4)
+        with Client(url, made.tokens.create(["predict"])[1]) as without:
+            assert without.predict("clicks", wrong).predictions
+
+
+def test_names_of_events_and_ids_are_compared_too(service: tuple[str, str]) -> None:
+    ids = {"user": "who", "rows_per_user": 2}
+    with Client(*service) as client:
+        client.create("returns", CONTRACT | {"events": {"wait": "10 minutes"}})
+        with pytest.raises(InvalidInput, match=r"column day_ is not in .* Did you mean day\?"):
+            client.open("returns", {"age": 1, "device": "phone", "day_": None})
+        assert client.open("returns", {"age": 1}).round == 1
+        client.create("clicks", CONTRACT | {"privacy": CONTRACT["privacy"] | ids})
+        with pytest.raises(InvalidInput, match=r"column Who is not in .* no row has its column who"):
+            client.learn("clicks", [{**row, "Who": "anna"} for row in rows(2)])
+
+
+def test_a_dry_run_tells_what_the_contract_makes_of_rows(service: tuple[str, str]) -> None:
+    with Client(*service) as client:
+        client.create("clicks", CONTRACT)
+        made = client.check("clicks", [*rows(1_500), {"age": "old"}])
+        assert (made["rows"], made["bad_rows"]) == (1_000, 0)
+        made = client.check("clicks", pd.DataFrame(rows(3)).assign(age="old"))
+        assert made["reasons"] == {"age is not a number": 3}
+        with pytest.raises(InvalidInput, match="no row to check"):
+            client.check("clicks", [])
+        assert client.learn("clicks", rows(1)) == Learnt(1, 1)
+
+
+def test_an_error_says_which_rows_are_learnt(service: tuple[str, str]) -> None:
+    """Past the end of the stream, and where a later row cannot be sent; no row is lost or learnt twice."""
+    with Client(*service) as client:
+        client.create("clicks", CONTRACT)
+        with pytest.raises(ServiceError, match=r"Convert the rest\. The first 400 rows") as error:
+            client.learn("clicks", [*rows(500), {"clicked": object()}], batch=400)
+        assert (error.value.status, error.value.learnt) == (None, 400)
+        with pytest.raises(ServiceError, match=r"100 of them are left\. .* The first 1,500 rows of this call") as error:
+            client.learn("clicks", rows(1_601), batch=500)
+        assert (error.value.status, error.value.learnt) == (409, 1_500)
+        assert client.learn("clicks", rows(1_601)[error.value.learnt : -1]) == Learnt(1_901, 2_000)
+        with pytest.raises(ServiceError, match="none is left") as error:
+            client.learn("clicks", rows(1))
+        assert error.value.learnt == 0
 
 
 def test_the_same_key_is_sent_again_after_a_lost_answer(pauses: list[float]) -> None:

@@ -18,14 +18,15 @@ import secrets
 import ssl
 import time
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from taciturn.contract.model_file import Model, parse_model
-from taciturn.errors import InvalidInput, TaciturnError, finite, integer, needs_extra, positive
+from taciturn.errors import InvalidInput, TaciturnError, did_you_mean, finite, integer, needs_extra, positive
 
 if TYPE_CHECKING:
     import httpx
@@ -37,11 +38,14 @@ _ARROW = "application/vnd.apache.arrow.stream"
 _AGAIN = frozenset({408, 429, 502, 503, 504})
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 10.0
 _ROWS = 10_000  # of a request
+_CHECKED = 1_000  # rows of a dry run, as many as a service takes
 _PAGE = 1_000  # releases of a page
 
 
 class ServiceError(TaciturnError):
     """A service rejected a request, or could not be reached; `status` is that of HTTP, None without an answer.
+
+    Of a call that learns, `learnt` is how many of its rows, from the first on, are known to have their rounds.
 
     >>> raise ServiceError("there is no such stream. List them by GET /v1/streams.", 404)
     Traceback (most recent call last):
@@ -49,9 +53,10 @@ class ServiceError(TaciturnError):
     taciturn.client.ServiceError: there is no such stream. List them by GET /v1/streams.
     """
 
-    def __init__(self, sentence: str, status: int | None = None) -> None:
+    def __init__(self, sentence: str, status: int | None = None, learnt: int = 0) -> None:
         super().__init__(sentence)
         self.status = status
+        self.learnt = learnt
 
 
 class Learnt(NamedTuple):
@@ -199,6 +204,7 @@ class Client:
         self._errors: tuple[type[Exception], ...] = (httpx.TransportError,)
         self._not_sent: tuple[type[Exception], ...] = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
         self._models: dict[str, tuple[str, Model]] = {}
+        self._names: dict[str, _Names | None] = {}
         if not isinstance(url, str) or not url.startswith(("http://", "https://")):
             raise InvalidInput("the url must begin with http:// or https://, as in https://models.example.org.")
         trusted = True if certificate is None else _trusting(Path(certificate))
@@ -306,13 +312,81 @@ class Client:
         if not (isinstance(key, str) and key and key.isascii() and key.isprintable()):
             raise InvalidInput("key must be a text of printable ASCII characters. Convert it, as by str(key).")
         first = last = None
-        for i, (body, media) in enumerate(_requests(rows, integer("batch", batch))):
-            headers = {"Idempotency-Key": key if i == 0 else f"{key}-{i}"}
-            answer = self._json("POST", f"{_path(name)}/examples", body, media, headers)
-            first, last = answer["first"] if first is None else first, answer["last"]
+        learnt = 0
+        try:
+            for i, part in enumerate(_requests(rows, integer("batch", batch))):
+                if i == 0:
+                    self._check_names(name, part.names, labelled=True)
+                headers = {"Idempotency-Key": key if i == 0 else f"{key}-{i}"}
+                answer = self._json("POST", f"{_path(name)}/examples", part.body, part.media, headers)
+                first, last = answer["first"] if first is None else first, answer["last"]
+                learnt += part.rows
+        except (ServiceError, InvalidInput) as error:
+            if not learnt:
+                raise
+            sentence = f"{error} The first {learnt:,} rows of this call are learnt: send the others only."
+            status = error.status if isinstance(error, ServiceError) else None
+            raise ServiceError(sentence, status, learnt) from None
         if first is None or last is None:
             raise InvalidInput("there is no row to learn from. Pass at least one.")
         return Learnt(first, last)
+
+    def check(self, name: str, rows: Any) -> dict[str, Any]:
+        """What the contract of a stream makes of rows, which are not learnt: a dry run. NOT PRIVATE.
+
+        Of more than 1,000 rows the first are sent. The answer has bad rows and the reasons, for each column the rows
+        without its name or without a value, and values outside of its range or categories, names that the contract does
+        not have, and labels; it is about these rows alone, and needs the scope of `learn`.
+        """
+        for part in _requests(rows, _CHECKED):
+            return self._json("POST", f"{_path(name)}/check", part.body, part.media)
+        raise InvalidInput("there is no row to check. Pass at least one.")
+
+    def _check_names(self, name: str, names: Collection[str], labelled: bool) -> None:
+        """Reject rows whose names are not those of the public contract.
+
+        A row may lack a column, which is missing then, and may have others, which are not read. Rows that have others,
+        and all of them lack one, are taken to be misspelt; and without a target nothing can be learnt.
+        """
+        if name not in self._names:
+            self._names[name] = self._names_of(name)
+        known = self._names[name]
+        if known is None:
+            return
+        if labelled and known.target not in names:
+            near = did_you_mean(known.target, [other for other in names if other not in known.columns])
+            raise InvalidInput(f"no row has {known.target}, the target of {name}. Add it, or correct its name.{near}")
+        others = [other for other in names if other not in {*known.columns, known.target, known.user, *known.ignored}]
+        absent = [column for column in known.columns if column not in names]
+        if labelled and known.user is not None and known.user not in names:
+            absent.append(known.user)
+        if others and absent:
+            pairs = ((each, did_you_mean(each, absent)) for each in others)
+            other, meant = next((pair for pair in pairs if pair[1]), (others[0], ""))
+            raise InvalidInput(
+                f"column {other} is not in the contract of {name}, and no row has its column {absent[0]}. Correct the "
+                f"name; if it is not misspelt, send {absent[0]} as None where it is missing.{meant}"
+            )
+
+    def _names_of(self, name: str) -> _Names | None:
+        """The names in the contract of a stream; None if the token may not know them."""
+        try:
+            declared = self.stream(name)["contract"]
+            columns = declared["columns"]
+            ignored = [column for column, kind in columns.items() if kind.get("ignore")]
+            read = [column for column in columns if column not in ignored]
+            return _Names(read, declared["target"]["column"], declared["privacy"].get("user"), ignored)
+        except ServiceError as error:
+            if error.status != 403:
+                raise
+        try:  # with the scope of learning alone: an empty row tells nothing, and the answer has the names
+            made = self._json("POST", f"{_path(name)}/check", _body({"rows": [{}]}), _JSON)
+        except ServiceError as error:
+            if error.status not in (403, 404, 422):  # of an older service, or of a stream that takes no rows
+                raise
+            return None
+        read = [column for column in made["columns"] if column not in (made["target"], made["user"])]
+        return _Names(read, made["target"], made["user"], made["ignored"])
 
     def predict(self, name: str, rows: Any, *, probabilities: bool = False, batch: int = _ROWS) -> Predictions:
         """Predictions for rows by the latest visible model; None for a row that the contract cannot read.
@@ -324,8 +398,10 @@ class Client:
         release, classes = 0, None
         query = {"probabilities": "true"} if probabilities else {}
         path, asked = f"{_path(name)}/predict", False
-        for body, media in _requests(rows, integer("batch", batch)):
-            asked, answer = True, self._json("POST", path, body, media, query=query)
+        for part in _requests(rows, integer("batch", batch)):
+            if not asked:
+                self._check_names(name, part.names, labelled=False)
+            asked, answer = True, self._json("POST", path, part.body, part.media, query=query)
             release, classes = answer["release"], answer.get("classes")
             made += answer["predictions"]
             all_probabilities += answer.get("probabilities") or []
@@ -352,6 +428,7 @@ class Client:
         probabilities : bool
             Whether probabilities of classes are asked for.
         """
+        self._check_names(name, [str(column) for column in row], labelled=False)
         content = {"row": dict(row), "event": secrets.token_hex(16) if event is None else event}
         query = {"probabilities": "true"} if probabilities else {}
         made = self._json("POST", f"{_path(name)}/events", _body(content), _JSON, query=query)
@@ -621,8 +698,26 @@ def _plain(value: Any) -> Any:
     raise TypeError(type(value).__name__)
 
 
-def _requests(rows: Any, batch: int) -> Iterator[tuple[bytes, str]]:
-    """Bodies and media types of the requests that hold these rows."""
+class _Names(NamedTuple):
+    """The names in a contract: of the columns that are read, of the target, of the ids, and of the rest."""
+
+    columns: list[str]
+    target: str
+    user: str | None
+    ignored: list[str]
+
+
+class _Part(NamedTuple):
+    """The rows of a request: its body and its media type, how many they are, and all of their names."""
+
+    body: bytes
+    media: str
+    rows: int
+    names: Collection[str]
+
+
+def _requests(rows: Any, batch: int) -> Iterator[_Part]:
+    """The requests that hold these rows."""
     kind = type(rows).__module__.partition(".")[0]
     if kind == "pandas":
         rows, kind = _table(rows), "pyarrow"
@@ -632,21 +727,17 @@ def _requests(rows: Any, batch: int) -> Iterator[tuple[bytes, str]]:
         if not isinstance(table, pa.Table):
             raise _not_rows(rows)
         for start in range(0, table.num_rows, batch):
-            sink = pa.BufferOutputStream()
+            sink, part = pa.BufferOutputStream(), table.slice(start, batch)
             with pa.ipc.new_stream(sink, table.schema) as writer:
-                writer.write_table(table.slice(start, batch))
-            yield sink.getvalue().to_pybytes(), _ARROW
+                writer.write_table(part)
+            yield _Part(sink.getvalue().to_pybytes(), _ARROW, part.num_rows, table.column_names)
         return
     if isinstance(rows, Mapping | str | bytes) or not isinstance(rows, Iterable):
         raise _not_rows(rows)
-    part: list[Any] = []
-    for row in rows:
-        part.append(row)
-        if len(part) == batch:
-            yield _body({"rows": part}), _JSON
-            part = []
-    if part:
-        yield _body({"rows": part}), _JSON
+    left = iter(rows)
+    while part := list(islice(left, batch)):
+        names = dict.fromkeys(chain.from_iterable(row for row in part if isinstance(row, Mapping)))
+        yield _Part(_body({"rows": part}), _JSON, len(part), [str(name) for name in names])
 
 
 def _table(frame: Any) -> Any:

@@ -546,6 +546,12 @@ async def learn(call: Call) -> Answer:
     return json_answer(await call.service.learn(call.stream, key, media, await rows_of(call, media), owner_of(call)))
 
 
+async def check(call: Call) -> Answer:
+    """A dry run."""
+    media = call.media
+    return json_answer(await call.service.check(call.parameters["s"], media, await rows_of(call, media)))
+
+
 def owner_of(call: Call) -> str:
     """Whose keys and events those of a request are."""
     return "" if call.token is None else call.token.owner
@@ -795,7 +801,7 @@ async def diagnostics(call: Call) -> Answer:
     """NOT PRIVATE."""
     service, name = call.service, call.parameters["s"]
     rows, made = await service.in_thread(service.writer(name).diagnostics)
-    return json_answer(messages.Diagnostics(name, True, rows, made))
+    return json_answer(messages.Diagnostics(name, True, rows, service.metrics.counted(name), made))
 
 
 async def list_ledgers(call: Call) -> Answer:
@@ -862,6 +868,17 @@ OPERATIONS: tuple[Operation, ...] = (
         media=MEDIA,
         headers={"Idempotency-Key!": "A random text; the same one when a request is repeated."},
         errors=(400, 404, 408, 409, 411, 413, 415, 422, 429, 503),
+    ),
+    Operation(
+        "POST",
+        "/v1/streams/{s}/check",
+        "learn",
+        check,
+        "Tell what the contract makes of rows, for who sends them; nothing is learnt.",
+        messages.Rows,
+        messages.Check,
+        media=MEDIA,
+        errors=(400, 404, 408, 411, 413, 415, 422, 429, 503),
     ),
     Operation(
         "POST",

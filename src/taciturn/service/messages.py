@@ -1,7 +1,7 @@
 """The types of requests and answers. The OpenAPI document is generated from them (`taciturn.service.openapi`).
 
-Every answer is public for those who may read the stream, but for `Diagnostics`, and for `Learnt`, `Event` and `Closed`,
-which tell a learner the rounds of its own rows.
+Every answer is public for those who may read the stream, but for `Diagnostics`, for `Check`, which counts what is in
+the sender's own rows, and for `Learnt`, `Event` and `Closed`, which tell a learner the rounds of its own rows.
 """
 
 from __future__ import annotations
@@ -35,6 +35,46 @@ class Learnt(Struct, frozen=True):
     stream: str
     first: int
     last: int
+
+
+class CheckedColumn(Struct, frozen=True, omit_defaults=True):
+    """Rows that have no such name, that have no value under it, and values that the contract does not foresee."""
+
+    absent: int = 0
+    missing: int = 0
+    below: int = 0
+    above: int = 0
+    unknown: int = 0
+
+
+class CheckedUsers(Struct, frozen=True):
+    """The ids in the rows of a dry run, and the rows that would count if they were the first of a stream."""
+
+    users: int
+    without_id: int
+    counted: int
+
+
+class Check(Struct, frozen=True):
+    """NOT PRIVATE: what the contract makes of the sender's own rows, none of which was learnt; for who sent them.
+
+    `columns` has all that are read, with those of the target and of the ids; `undeclared` the names in the rows that
+    the contract does not have, and `hints` what may be wrong with names, in sentences.
+    """
+
+    stream: str
+    not_private: bool
+    rows: int
+    bad_rows: int
+    reasons: dict[str, int]
+    target: str
+    user: str | None
+    columns: dict[str, CheckedColumn]
+    ignored: list[str]
+    undeclared: list[str]
+    hints: list[str]
+    labels: dict[str, int]
+    users: CheckedUsers | None
 
 
 class Predictions(Struct, frozen=True, omit_defaults=True):
@@ -254,12 +294,21 @@ class Ledgers(Struct, frozen=True):
     ledgers: list[str]
 
 
+class Counted(Struct, frozen=True):
+    """Rows that this process has learnt, those that the contract cannot read, and by column those without its name."""
+
+    rows: int
+    bad_rows: int
+    absent: dict[str, int]
+
+
 class Diagnostics(Struct, frozen=True):
     """NOT PRIVATE: numbers computed from exact rows, for the operator alone."""
 
     stream: str
     not_private: bool
     rows: int
+    counted: Counted
     diagnostics: dict[str, Any] | None
 
 

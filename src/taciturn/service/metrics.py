@@ -11,6 +11,7 @@ import threading
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from taciturn.service.messages import Counted
 from taciturn.service.tokens import Token
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ _PUBLIC = (
 )
 _SECRET = (
     ("rows", "counter", "Rows learnt by this process."),
+    ("bad_rows", "counter", "Those of them that the contract cannot read: they have no influence."),
+    ("absent", "counter", "Rows learnt without a name of the contract, by column, as where it is misspelt."),
     ("commits", "counter", "Commits of this process: blocks of requests."),
     ("conflicts", "counter", "Blocks that were learnt again because another process was faster."),
     ("late", "counter", "Commits whose releases missed their tick, and were shown at the next."),
@@ -39,15 +42,22 @@ class Metrics:
     """Counters of a process; `text` shows them."""
 
     def __init__(self) -> None:
-        self._counts: Counter[tuple[str, str]] = Counter()
+        self._counts: Counter[tuple[str, str, str]] = Counter()  # by number, stream and column
         self._lock = threading.Lock()
         self.requests: Counter[tuple[str, str, int]] = Counter()
         self.seconds: Counter[tuple[str, str]] = Counter()
 
-    def count(self, what: str, stream: str, by: int = 1) -> None:
-        """Add to a counter of a stream."""
+    def count(self, what: str, stream: str, by: int = 1, column: str = "") -> None:
+        """Add to a counter of a stream, or of a column of its rows."""
         with self._lock:
-            self._counts[what, stream] += by
+            self._counts[what, stream, column] += by
+
+    def counted(self, stream: str) -> Counted:
+        """The rows of a stream that this process has learnt."""
+        with self._lock:
+            counts = sorted(self._counts.items())
+        absent = {column: n for (what, name, column), n in counts if (what, name) == ("absent", stream)}
+        return Counted(self._counts["rows", stream, ""], self._counts["bad_rows", stream, ""], absent)
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count an answer; in the thread of the event loop only."""
@@ -92,8 +102,8 @@ class Metrics:
                 f"# TYPE taciturn_operator_{name}_total {kind}",
             ]
             lines += [
-                f"taciturn_operator_{name}_total{{stream={_quoted(stream)}}} {value}"
-                for (what, stream), value in counts
+                f"taciturn_operator_{name}_total{{stream={_quoted(stream)}{_of(column)}}} {value}"
+                for (what, stream, column), value in counts
                 if what == name
             ]
         lines += [
@@ -133,6 +143,10 @@ class Metrics:
             for (method, route), value in sorted(self.seconds.items())
         ]
         return lines
+
+
+def _of(column: str) -> str:
+    return f",column={_quoted(column)}" if column else ""
 
 
 def _quoted(text: str) -> str:

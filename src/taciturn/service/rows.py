@@ -160,22 +160,46 @@ def read_rows(
     >>> X.ravel(), y
     (array([-0.5,  nan,  nan]), array([ 1., nan, nan]))
     """
-    finite = False
     if media == JSON and plain is not None and (rows := plain.read(body)) is not None:
         _check_count(len(rows), contract, most)
         return RowBatch(rows, (), len(rows), True, plain)
-    if media == JSON:
-        records, finite = _records(body)
-    elif media == JSON_LINES:
-        lines = body[:-1].split(b"\n") if body.endswith(b"\n") else body.split(b"\n") if body else []
-        records = [_line(line) for line in lines]
-    elif media == ARROW:
+    if media == ARROW:
         table = _table(body, contract, labelled, most)
         return RowBatch(None, _encoded_table(table, contract, labelled), table.num_rows)
-    else:
-        raise NotRows(f"rows are sent as {', '.join(MEDIA)}. State one of them as the content type.")
+    records, finite = _records(media, body)
     _check_count(len(records), contract, most)
     return RowBatch(records, (), len(records), finite)
+
+
+def parsed_rows(
+    media: str, body: bytes, contract: Contract, most: int, width: int
+) -> tuple[Sequence[Any], Iterator[Parsed]]:
+    """The same rows, with labels, as values before they are encoded; and as objects, of which an Arrow stream has none.
+
+    There are as many at a time as fit into memory with `width` features each.
+    """
+    columns, each = columns_to_read(contract, labelled=True), max(1, _ENTRIES // max(contract.dimension, width))
+    if media == ARROW:
+        return (), _parsed_table(_table(body, contract, True, most), columns, each)
+    records, _ = _records(media, body)
+    _check_count(len(records), contract, most)
+    names = JsonRows(tuple(columns))
+    starts = range(0, len(records), each)
+    return records, (names.parsed(records[start : start + each], start + 1) for start in starts)
+
+
+def absent_columns(records: Sequence[Any], contract: Contract) -> dict[str, int]:
+    """How many objects of JSON have no such name, by the columns that are read; of Arrow a schema has all of them.
+
+    >>> from taciturn.contract.contract import contract_of
+    >>> target = {"column": "y", "range": [0, 2]}
+    >>> contract = contract_of({"privacy": {"epsilon": 1}, "target": target, "columns": {"x": {"range": [0, 4]}}})
+    >>> absent_columns([{"X": 1, "y": 2}, {"x": None}, 7], contract)
+    {'x': 1, 'y': 1}
+    """
+    objects = [record for record in records if isinstance(record, dict)]
+    counts = {name: sum(name not in each for each in objects) for name in columns_to_read(contract, labelled=True)}
+    return {name: count for name, count in counts.items() if count}
 
 
 def _check_count(rows: int, contract: Contract, most: int) -> None:
@@ -186,8 +210,13 @@ def _check_count(rows: int, contract: Contract, most: int) -> None:
         raise TooManyRows(f"a request to this stream may have {fit:,} rows, and this one has more. Send several.")
 
 
-def _records(body: bytes) -> tuple[list[Any], bool]:
-    """The rows of a JSON object, and whether all of their numbers are finite."""
+def _records(media: str, body: bytes) -> tuple[list[Any], bool]:
+    """The rows of a JSON object or of JSON lines, and whether all of their numbers are known to be finite."""
+    if media == JSON_LINES:
+        lines = body[:-1].split(b"\n") if body.endswith(b"\n") else body.split(b"\n") if body else []
+        return [_line(line) for line in lines], False
+    if media != JSON:
+        raise NotRows(f"rows are sent as {', '.join(MEDIA)}. State one of them as the content type.")
     try:
         return _decode_rows(body).rows, True
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -314,16 +343,18 @@ def _field(metadata: bytes, table: int, index: int) -> int | None:
     return table + offset if offset else None
 
 
-def _encoded_table(table: Any, contract: Contract, labelled: bool) -> list[tuple[Array, Array, Users, Bad]]:
+def _parsed_table(table: Any, columns: Sequence[str], most: int) -> Iterator[Parsed]:
     from taciturn.readers.arrow import ArrowValues
 
-    columns = columns_to_read(contract, labelled)
-    most = max(1, _ENTRIES // contract.dimension)
-    made = []
     for start in range(0, table.num_rows, most):
         part = table.slice(start, most)
         values = {name: ArrowValues(part.column(name)) for name in columns}
-        parsed = Parsed(values, np.arange(start + 1, start + 1 + part.num_rows))
+        yield Parsed(values, np.arange(start + 1, start + 1 + part.num_rows))
+
+
+def _encoded_table(table: Any, contract: Contract, labelled: bool) -> list[tuple[Array, Array, Users, Bad]]:
+    made = []
+    for parsed in _parsed_table(table, columns_to_read(contract, labelled), max(1, _ENTRIES // contract.dimension)):
         X, y, bad = parsed.encode(contract, labelled)
         made.append((X, y, parsed.users(contract) if labelled else None, bad))
     return made

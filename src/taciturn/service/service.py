@@ -27,6 +27,7 @@ from taciturn.estimators.stream import Spent
 from taciturn.runs.renewal import RENEWAL, check_successor, follows, public_renewal, renewal_of
 from taciturn.runs.run import CHARGE, SERVED
 from taciturn.service import messages
+from taciturn.service.check import check_rows
 from taciturn.service.clock import TickClock
 from taciturn.service.events import (
     EventWriter,
@@ -83,8 +84,8 @@ class Limits:
         Seconds that a client may take to send a body, and the head of a request.
     head : int
         Bytes of the head of a request.
-    rows, group_rows : int
-        Rows of a request, and of a commit of several requests.
+    rows, group_rows, checked_rows : int
+        Rows of a request, of a commit of several requests, and of a dry run.
     queued_rows, queued_bytes : int
         What may wait to be learnt, for each stream. Events wait in the store: of them these bytes are in a commit.
     event, queued_events, pending_events : int
@@ -103,6 +104,7 @@ class Limits:
     head: int = 2**15
     rows: int = 2**16
     group_rows: int = 2**16
+    checked_rows: int = 1_000
     queued_rows: int = 2**18
     queued_bytes: int = 2**26
     event: int = 2**16
@@ -540,6 +542,10 @@ class Service:
         """
         first, last = await self.writer(name).learn(f"{owner}\0{key}", media, body)
         return messages.Learnt(name, first, last)
+
+    async def check(self, name: str, media: str, body: bytes) -> messages.Check:
+        """What the contract makes of the rows of a request, none of which is learnt."""
+        return await self.in_thread(check_rows, self.host(name), media, body, self.limits.checked_rows)
 
     async def open_event(self, name: str, body: bytes, probabilities: bool = False, owner: str = "") -> messages.Event:
         """Predict for a row whose label comes later, and store the row; the answer comes after the commit.

@@ -44,7 +44,7 @@ from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreU
 from taciturn.estimators.published import Published
 from taciturn.runs.diagnostics import Diagnostics
 from taciturn.runs.journal import lines_of
-from taciturn.service.rows import RowBatch, encoded, read_rows
+from taciturn.service.rows import RowBatch, absent_columns, encoded, read_rows
 from taciturn.store import Chunk, Lease, Request, Saved
 from taciturn.store.events import StreamClosed
 
@@ -406,8 +406,9 @@ class Writer:
         service, host = self.service, self.service.host(self.name)
         private, plan = host.private, host.plan
         of_users = isinstance(private.unit, User)
-        state, published, lines = at.state, at.published, []
-        for X, y, users, _ in encoded(batches, host.contract, labelled=True):
+        state, published, lines, bad_rows = at.state, at.published, [], 0
+        for X, y, users, bad in encoded(batches, host.contract, labelled=True):
+            bad_rows += int(bad.sum())
             for rows in _pieces(len(y), service.limits.rows if at.watch is None else _WATCHED_ROWS):
                 ids = users[rows] if of_users and users is not None else None
                 prepared = private.prepare(state, X[rows], y[rows], ids)
@@ -442,6 +443,11 @@ class Writer:
         self._learning = replace(at, saved=saved, state=state, published=published)
         service.metrics.count("commits", self.name)
         service.metrics.count("rows", self.name, state.t - at.state.t)
+        service.metrics.count("bad_rows", self.name, bad_rows)
+        for batch in batches:
+            if batch.plain is None:  # else each row has all columns
+                for column, count in absent_columns(batch.records or (), host.contract).items():
+                    service.metrics.count("absent", self.name, count, column)
         if text and service.clock.now() > tick:
             service.metrics.count("late", self.name)
 

@@ -346,6 +346,12 @@ def test_pages_have_no_row_and_no_exact_count(site: Site) -> None:
     assert data["k"][-1] == site.service.host("clicks").view.k
 
 
+def test_operators_see_how_many_rows_cannot_be_read(site: Site) -> None:
+    page = site.browser("admin").get("/streams/clicks/operator").text
+    assert "<dt>Rows that this process has learnt</dt><dd>150</dd>" in page
+    assert "<dt>Those of them that the contract cannot read</dt><dd>75</dd>" in page
+
+
 def test_decisions_are_not_said_to_lack_diagnostics(site: Site) -> None:
     """The service runs with them: what a stream of decisions lacks are the rewards of other actions."""
     decisions = {

@@ -349,10 +349,16 @@ async def _operator(dashboard: Dashboard, call: Call, viewer: Viewer, form: Form
         why = "This stream does not learn in this process, which therefore knows nothing of its rows."
         return _html(pages.operator_page(viewer, OperatorView.without_diagnostics(name, why, closed=closed)))
     rows, data = await service.in_thread(service.writer(name).diagnostics)
-    more = [("Rows learnt, with those after the last release", f"{rows:,}")]
+    counted = service.metrics.counted(name)
+    more = [
+        ("Rows learnt, with those after the last release", f"{rows:,}"),
+        ("Rows that this process has learnt", f"{counted.rows:,}"),
+        ("Those of them that the contract cannot read", f"{counted.bad_rows:,}"),
+        *((f"Those without the name {column}", f"{count:,}") for column, count in counted.absent.items()),
+    ]
     if data is None:
         why = (
-            "Start the service with --diagnostics to have progressive loss, clipping and bad rows evaluated."
+            "Start the service with --diagnostics to have progressive loss and clipping evaluated."
             if host.contract.bandit is None
             else "Decisions are not evaluated, as the rewards of other actions are not known. Log decisions and "
             "rewards, and evaluate them by taciturn.bandits.off_policy."
