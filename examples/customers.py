@@ -40,7 +40,7 @@ contract = Path("taciturn.toml")
 text = contract.read_text().replace('signed_up = "?"', 'signed_up = { date = ["2018-01-01", "2025-12-31"] }')
 text = text.replace('income = "?"', 'income = { range = [0, 1e6], scale = "symlog", threshold = 1000 }')
 contract.write_text(text.replace('note = "?"', "note = { text = { hash = 64 } }"))
-taciturn("check", "taciturn.toml")  # the guarantee, and whether the data can outweigh the noise; reads no row
+taciturn("check", "taciturn.toml")  # the guarantee, and from which row on models are of use; reads none
 taciturn("check", "taciturn.toml", "customers.csv")  # a dry run for the operator: not private
 taciturn("learn", "taciturn.toml", "customers.csv", "--out=churn", "--bad-rows=zero")
 taciturn("predict", "churn/model.json", "new.csv", "--keep=customer_id", "--out=predictions.csv")

@@ -257,7 +257,7 @@ def plan_report(made: Plan) -> list[RenderableType]:
     noise = Table("strategy", f"noise on an entry of {made.noise_on}, last release")
     for name, sd in made.noise.items():
         noise.add_row(escape(name), f"{sd:.4g}")
-    verdict = made.warning or "From the burn-in on, the data can outweigh the noise."
+    verdict = made.warning or made.outlook
     if made.kept is not None:
         verdict += (
             f" If nothing drifts, forgetting leaves {made.kept:.0%} of the signal that all of the rows have beside the "

@@ -185,7 +185,7 @@ def _result(record: Record, minima: Array, private: Private | None) -> Result:
 
 @lru_cache(maxsize=64)
 def _burn_in(private: Private) -> int | None:
-    """The round from which on the data outweigh the noise (`taciturn.plan`)."""
+    """The round from which on predictions are expected to be better than a constant (`taciturn.plan`)."""
     return Plan("pqftl", private, "").burn_in
 
 
@@ -239,10 +239,10 @@ def show(rows: Sequence[Row]) -> list[Table | str]:
     return [
         *(_table(list(group)) for _, group in groupby(last, key=_stream)),
         "Average regret after T examples against the best fixed point, the median over seeds; the files have all t. "
-        "Burn-in: the round from which on the data outweigh the noise. Below: the t from which on the regret is less "
-        "than that of the paper's algorithm as printed, at every t measured. Delivered: the epsilon that the noise "
-        "provably gives at this delta, if it is secret. Results are seeded simulations, and regret is measured on "
-        "exact examples: not private.",
+        "Burn-in: the round from which on predictions are expected to be better than a constant. Below: the t from "
+        "which on the regret is less than that of the paper's algorithm as printed, at every t measured. Delivered: "
+        "the epsilon that the noise provably gives at this delta, if it is secret. Results are seeded simulations, and "
+        "regret is measured on exact examples: not private.",
     ]
 
 

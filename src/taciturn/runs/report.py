@@ -213,7 +213,7 @@ def _plan(learnt: Learnt) -> str:
         "Plan",
         paragraph(f"{plan['method']}: {plan['why']}."),
         rows(settings),
-        paragraph(plan["warning"] or "From the burn-in on, the data can outweigh the noise."),
+        paragraph(plan["warning"] or plan["outlook"]),
         f"<p><b>Noise of the last release on an entry of {escape(learnt.noise_on)}, by strategy</b></p>",
         rows(noise),
         *([paragraph(left_out(plan["not_compared"]), soft=True)] if plan["not_compared"] else []),

@@ -87,6 +87,13 @@ def test_a_stream_finds_its_signal() -> None:
     assert replace(view, closed=True).status == "closed"
 
 
+@pytest.mark.parametrize(("epsilon", "rows"), [(50.0, True), (0.1, False)])
+def test_the_card_says_from_which_row_on_predictions_are_of_use(epsilon: float, rows: bool) -> None:
+    view = sample(contract_of(declared() | {"privacy": {"epsilon": epsilon}})).view
+    said = dict(view.card)["Better than a constant"]
+    assert said == (f"expected from row {view.plan.burn_in} on" if rows else "expected of no release")
+
+
 def test_chart_of_later_releases_continues_the_chart() -> None:
     view = sample().view
     all_of_it, later = view.chart(), view.chart(after=3, indices=[one.index for one in view.panels])

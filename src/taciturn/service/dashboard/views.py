@@ -507,7 +507,10 @@ class StreamView:
             ("Unit of privacy", str(private.unit)),
             ("Neighbours", private.neighbours),
             ("Budget", f"epsilon = {contract.epsilon:g}, delta = {contract.delta:g}"),
-            ("More than noise", "in no release" if burn_in is None else f"from row {burn_in:,} on"),
+            (
+                "Better than a constant",
+                "expected of no release" if burn_in is None else f"expected from row {burn_in:,} on",
+            ),
         ]
 
     @property
