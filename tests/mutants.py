@@ -58,6 +58,7 @@ SELECTED = (
     "algorithms/test_selection.py::test_the_most_expensive_winner_is_charged",
     "algorithms/test_selection.py::test_it_is_charged_and_verified",
     "estimators/test_search.py::test_the_winner_states_the_cost_of_the_search_and_not_of_its_share",
+    "estimators/test_search.py::test_the_successor_of_a_winner_pays_for_the_search",
     "estimators/test_fits.py::test_interrupted_fits_are_counted",
     "checks/test_ledgers.py::test_the_ledger_in_memory_is_the_default",
     "mechanisms/test_tree.py",
@@ -621,6 +622,12 @@ MUTANTS = (
         "accounting/renewal.py",
         "return {name: total(each[name] for each in by_stream).epsilon(self.delta) for name in shared}",
         "return {name: by_stream[-1][name].epsilon(self.delta) for name in shared}",
+    ),
+    Mutant(
+        "the successor of a search promised what the winner's share says",
+        "estimators/sklearn_base.py",
+        "return opened.stream.renewal_at(opened.guarantee)",
+        "return opened.stream.renewal",
     ),
     Mutant(
         "replaced vectors move a sum by half as much",

@@ -30,7 +30,7 @@ from taciturn import (
     pqftl,
     private_sum,
 )
-from taciturn.accounting.cost import gaussian
+from taciturn.accounting.cost import Cost, gaussian
 from taciturn.accounting.renewal import Charge, Promise, Renewal
 from taciturn.core.loop import Definition, Loop
 from taciturn.estimators.river import PrivateLogisticRegression as RiverLogistic
@@ -70,6 +70,22 @@ def test_the_unit_is_the_weaker_one():
     assert Promise((of_users, of_rows)).unit == "example"
     assert "A user with rows in both streams" in str(Promise((of_users, of_users)))
     assert "A row that is in both streams" in str(Promise((of_users, of_rows)))
+
+
+@pytest.mark.privacy
+def test_deltas_of_plain_costs_add():
+    """Of a search, or a fit by objective perturbation, an (epsilon, delta) is all that is known: both add."""
+    plain = Charge("example", 1e-6, (("replace", Cost(plain_epsilon=0.5, plain_delta=0.999e-6)),))
+    of_sum = Charge.of(guarantee(1.0))
+    for charges, delta, epsilon in (
+        ((plain, of_sum), 2e-6, 1.5),
+        ((of_sum, of_sum, plain), 2e-6, 0.5 + Promise((of_sum, of_sum)).in_all["replace"]),
+        ((plain, plain), 2e-6, 1.0),
+    ):
+        promise = Promise(charges)
+        assert promise.delta == pytest.approx(delta)
+        assert promise.in_all["replace"] == pytest.approx(epsilon, rel=1e-3)
+        assert "epsilon and delta of plain costs add" in str(promise)
 
 
 def test_relations_that_differ_have_no_common_promise():

@@ -135,6 +135,25 @@ def test_the_winner_states_the_cost_of_the_search_and_not_of_its_share(tmp_path)
     assert search.estimator.spent_together_.epsilon > 3.3
 
 
+@pytest.mark.privacy
+def test_the_successor_of_a_winner_pays_for_the_search(tmp_path):
+    """Rows in the search and in the successor: what is promised together is what a ledger is charged for both."""
+    ledger = Ledger.create(str(tmp_path / "budget.db"), Privacy(9.0, 1e-5))
+    search = PrivateSearchCV(classifier(ledger=ledger), {"radius": [5.0, 50.0]}).fit(X, Y)
+    renewal = search.best_estimator_.renewal_
+    assert [dict(each.costs) for each in renewal.charges] == [{"replace": search.selection_.total_cost}]
+    successor = classifier(ledger=ledger, renew=renewal).fit(X, Y)
+    promise = renewal.promise(successor.plan_.private.guarantee)
+    assert promise.delta == pytest.approx(2e-6)
+    assert promise.in_all["replace"] == pytest.approx(ledger.spent.epsilon(2e-6))
+    assert promise.in_all["replace"] > 3.9
+    assert "epsilon = 4 (replace) at delta = 2e-06" in successor.guarantee_
+    again = PrivateSearchCV(classifier(renew=renewal), {"radius": [5.0, 50.0]}).fit(X, Y)
+    for told in (again.guarantee_, again.best_estimator_.guarantee_):
+        assert "epsilon = 4 (replace) at delta = 2e-06" in told
+    assert len(again.best_estimator_.renewal_.charges) == 2
+
+
 def least_epsilon(search, delta, tables, runs, error=1e-6):
     """An epsilon that published winners and weights refute, over runs on two tables: a black-box audit.
 

@@ -9,7 +9,8 @@ their releases together satisfy `sqrt(Σ mu_i²)`-GDP for a unit whose rows are 
 `sqrt(Σ_{i in S} mu_i²)` for one whose rows are in the streams S alone. *Proof.* Two worlds that differ in the rows of
 that unit differ in the streams S alone. Given what was published before, a stream outside of S has the same law in
 both: its rows, its settings and the model that it started from, which was published, are the same. Streams of S compose
-adaptively: costs add. ∎
+adaptively: costs add. ∎ Of a stream whose cost is known as one (epsilon, delta) alone, such as that of a search, both
+add to those of the others.
 
 So a row that was given to one of two streams is protected as that stream says, and a row that is given to both, or a
 user with rows in both, by the sum. The unit is the weaker of the two, if one protects users and the other examples:
@@ -25,6 +26,7 @@ from typing import Any
 
 from taciturn._util.output import rounded_up
 from taciturn.accounting.cost import Cost, total
+from taciturn.accounting.gdp import SMALLEST
 from taciturn.accounting.guarantee import Guarantee
 from taciturn.errors import InvalidInput
 
@@ -46,6 +48,11 @@ class Charge:
         if guarantee.other is not None:
             costs.append((_OTHERS[guarantee.neighbours], guarantee.other))
         return cls(guarantee.unit.name, guarantee.claimed.delta, tuple(costs))
+
+    @property
+    def plain(self) -> bool:
+        """Whether part of it is known as one (epsilon, delta) alone, as of a search: such deltas add."""
+        return any(cost.plain_delta > SMALLEST for _, cost in self.costs)
 
     def as_data(self) -> dict[str, Any]:
         """As JSON can hold it, without rounding."""
@@ -119,8 +126,9 @@ class Promise:
 
     @property
     def delta(self) -> float:
-        """The delta of all of them together: the largest."""
-        return max(charge.delta for charge in self.charges)
+        """The delta of all of them together: the largest; those of plain costs add."""
+        plain = math.fsum(charge.delta for charge in self.charges if charge.plain)
+        return plain + max((charge.delta for charge in self.charges if not charge.plain), default=0.0)
 
     @property
     def unit(self) -> str:
@@ -167,9 +175,10 @@ class Promise:
             f"for the last one {_listed(e)}" if i == count - 1 else f"for stream {i + 1} {_listed(e)}"
             for i, e in enumerate(self.in_one)
         )
+        sums = "epsilon and delta of plain costs add" if any(charge.plain for charge in self.charges) else "mu² adds"
         return (
             f"{who} in {number} is promised {_listed(self.in_all)} at delta = {self.delta:g} for all of their releases "
-            f"together: mu² adds. One in a single stream is promised what that says: {each}. The model that the "
+            f"together: {sums}. One in a single stream is promised what that says: {each}. The model that the "
             "successor starts from was released, and adds nothing."
         )
 

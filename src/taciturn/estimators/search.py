@@ -44,7 +44,7 @@ from taciturn.errors import BudgetExhausted, InvalidInput, TaciturnError, Unprov
 from taciturn.estimators.keywords import Keywords, known_keywords
 from taciturn.estimators.settings import declared_labels
 from taciturn.estimators.sklearn_base import PrivateLinearModel, spent_by
-from taciturn.estimators.stream import PrivacyWarning, Spent
+from taciturn.estimators.stream import PrivacyWarning, Spent, promised
 from taciturn.plan import Plan
 
 __all__ = ["PrivateSearchCV"]
@@ -234,8 +234,9 @@ class PrivateSearchCV(MetaEstimatorMixin, Keywords, BaseEstimator):
         check_is_fitted(self)
         labels = f", the labels {', '.join(map(str, self.classes_))}" if is_classifier(self) else ""
         count = len(self.candidates_)
+        proven = promised(self.best_estimator_.plan_, self.selection_.guarantee)
         return (
-            f"{self.selection_.guarantee} This covers the choice among {count} settings and the model of the winner, "
+            f"{proven} This covers the choice among {count} settings and the model of the winner, "
             "which are all that is published: pilots and losses are not. Public besides: how "
             f"many rows there are ({self.n_training_rows_:,} to learn from, {self.n_validation_rows_:,} to choose by), "
             f"the features' names{labels}, and all settings that were tried."

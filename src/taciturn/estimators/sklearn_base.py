@@ -30,7 +30,7 @@ except ImportError:  # pragma: no cover
 from taciturn._util.arrays import Array
 from taciturn._util.html import card, facts
 from taciturn._util.output import rounded_up
-from taciturn.accounting.guarantee import Neighbours
+from taciturn.accounting.guarantee import Guarantee, Neighbours
 from taciturn.accounting.ledger import LedgerLike
 from taciturn.accounting.renewal import Renewal
 from taciturn.accounting.unit import ClockPeriod, Unit, User, WithoutId
@@ -100,6 +100,11 @@ class _Opened(NamedTuple):
     seen: PrivateLinearModel
     batch: bool
     selection: Selection | None = None
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is guaranteed of all that was published to come by this model."""
+        return self.stream.plan.private.guarantee if self.selection is None else self.selection.guarantee
 
     @property
     def features(self) -> int:
@@ -330,7 +335,8 @@ class PrivateLinearModel(Keywords, BaseEstimator):
     @property
     def renewal_(self) -> Renewal:
         """What a stream that follows this one starts from, by `renew=`: the released model and its cost; public."""
-        return self._fitted.stream.renewal
+        opened = self._fitted
+        return opened.stream.renewal_at(opened.guarantee)
 
     @property
     def drift_(self) -> Drift:
@@ -387,9 +393,9 @@ class PrivateLinearModel(Keywords, BaseEstimator):
         """What is guaranteed, and what is public besides."""
         opened = self._fitted
         labels = "" if opened.classes is None else f", the labels {', '.join(map(str, opened.classes))}"
-        proven = promised(opened.stream.plan)
+        proven = promised(opened.stream.plan, opened.guarantee)
         if opened.selection is not None:
-            proven = f"{opened.selection.guarantee} This is for the search that chose this model, of which it is part."
+            proven += " This is for the search that chose this model, of which it is part."
         return (
             f"{proven} Public besides: how many rows there are ({opened.stream.t:,} so "
             f"far), the {opened.features} features' names{labels}, and every setting of this estimator. Each "

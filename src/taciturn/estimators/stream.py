@@ -17,6 +17,7 @@ from taciturn._util.html import budget_bar, card, facts
 from taciturn._util.output import rounded_up
 from taciturn._util.process import process_number
 from taciturn.accounting.cost import FREE, Cost
+from taciturn.accounting.guarantee import Guarantee
 from taciturn.accounting.ledger import Ledger, LedgerLike, as_ledger
 from taciturn.accounting.renewal import Charge, Renewal
 from taciturn.core.accounted import Prepared
@@ -307,9 +308,13 @@ class Stream:
         >>> len(stream.renewal.point), len(stream.renewal.charges)
         (2, 1)
         """
+        return self.renewal_at(self.plan.private.guarantee)
+
+    def renewal_at(self, guarantee: Guarantee) -> Renewal:
+        """The same, of a stream that is part of something with this guarantee, such as a search."""
         if not self.k:
             raise NotReleased("nothing was released yet, so there is no model to start from. Learn more rows first.")
-        guarantee, before = self.plan.private.guarantee, self.plan.renewal
+        before = self.plan.renewal
         if before is not None:
             return before.after(self.model.tolist(), guarantee, self.plan.means)
         return Renewal(tuple(self.model.tolist()), (Charge.of(guarantee),), self.plan.means)
@@ -418,9 +423,9 @@ class Stream:
         vars(self).update(state, _pending=state["_at"], _lock=threading.RLock())
 
 
-def promised(plan: Plan) -> str:
-    """The guarantee of a stream; of one that follows another, with what someone in both is promised."""
-    guarantee = plan.private.guarantee
+def promised(plan: Plan, guarantee: Guarantee | None = None) -> str:
+    """The guarantee of a stream, or of what it is part of; if it follows another, with what is promised in both."""
+    guarantee = plan.private.guarantee if guarantee is None else guarantee
     return str(guarantee) if plan.renewal is None else f"{guarantee} {plan.renewal.promise(guarantee)}"
 
 
