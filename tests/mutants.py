@@ -25,6 +25,7 @@ SELECTED = (
     "service/test_events.py::test_an_event_of_another_token_tells_nothing",
     "service/test_events.py::test_nothing_of_an_event_is_in_clear",
     "service/test_renewal.py",
+    "service/test_rank.py::test_what_one_visitor_draws_changes_no_action_of_others",
     "engines/test_files.py::test_gaps_other_queries_and_files_that_come_twice_are_rejected",
     "core/test_block_sums.py::test_sums_of_other_bounds_or_another_point_are_rejected",
     "core/test_block_sums.py::test_sums_without_admission_are_rejected_under_a_users_unit",
@@ -192,6 +193,12 @@ MUTANTS = (
         "store/events.py",
         "elif found.number <= sealed or found.due <= time:",
         "elif found.number <= sealed:",
+    ),
+    Mutant(
+        "visitors draw from one random generator",
+        "service/rank.py",
+        "return generator(None if seed is None else [seed, next(self._decisions)])",
+        'return self.__dict__.setdefault("_drawn", generator(seed))',
     ),
     Mutant(
         "events of all tokens have one name",

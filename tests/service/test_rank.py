@@ -84,6 +84,22 @@ def test_whenever_rewards_come_the_stream_is_that_of_its_decisions(event_site, p
     assert models(here.service) == decided_at_once(contract, expected, ids if users else None)
 
 
+@pytest.mark.privacy
+def test_what_one_visitor_draws_changes_no_action_of_others(event_site, tmp_path):
+    """The actions that one may choose from are secret from others, whose actions are drawn by themselves."""
+    worlds = []
+    for excluded in (ACTIONS[:1], []):
+        folder = tmp_path / str(len(worlds))
+        folder.mkdir()
+        here = event_site(deciding(release=1), folder, seed=7)
+        rank(here.client, event="first")
+        assert here.wait() == 1
+        rank(here.client, visitor(1), learn=False, excludedActions=excluded)
+        worlds.append([rank(here.client, visitor(number), learn=False).json() for number in range(2, 22)])
+    assert worlds[0] == worlds[1]
+    assert len({each["rewardActionId"] for each in worlds[0]}) == 3
+
+
 def test_actions_that_come_with_a_request_share_a_model(event_site):
     contract = deciding(actions="features", policy="ucb")
     here, expected = event_site(contract, seed=7), []

@@ -7,6 +7,7 @@ sampling where actions share a model (`Thompson`), and a quadrature where each h
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ class Ranking(NamedTuple):
     probabilities: list[float | None]
 
 
-def generator(seed: int | None = None) -> Generator:
+def generator(seed: int | Sequence[int] | None = None) -> Generator:
     """A source of random choices, which protect no one; repeatable with a seed.
 
     >>> int(generator(1).integers(10))

@@ -4,12 +4,16 @@ Actions are chosen by the latest visible models and the visitor's own columns, s
 public for everyone else. What is stored is what one row needs: the encoded columns of the chosen action, its number,
 and the id of the user, if users are protected. It enters the stream as any event does (`taciturn.store.events`).
 
+Each decision draws from a random generator of its own. From one for all, whoever knows what it draws would see in their
+own actions how much the visitors before had drawn, which depends on how many actions these could choose from.
+
 A context that the contract cannot read is a bad row: actions are ranked as if nothing was known, and the event takes
 its round without influence.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +21,7 @@ import msgspec
 import numpy as np
 
 from taciturn._util.arrays import Array
-from taciturn.bandits.choices import EpsilonGreedy, LinearModel
+from taciturn.bandits.choices import EpsilonGreedy, Generator, LinearModel
 from taciturn.bandits.ranking import among, generator, ranked
 from taciturn.columns.values import number_of, text_of
 from taciturn.contract.bandit import MOST
@@ -67,7 +71,7 @@ class Ranker:
         self.bandit = host.contract.bandit
         self._scale = self.bandit.scale(self.contract)
         self._width = host.private.problem.width
-        self._rng = generator(host.private.seed)
+        self._decisions = itertools.count()
         self._places = {name: number for number, name in enumerate(self.bandit.actions or ())}
         self._all = np.arange(len(self._places))
         self._names = list(self._places)
@@ -88,7 +92,7 @@ class Ranker:
         """The models of a release, with what their choices need of them; in a thread."""
         model = LinearModel.of(self.host.private.learner, point, noise_sd or 0.0, k)
         if k:
-            ranked(self.bandit.choice, model, np.zeros((2, model.dimension)), self._rng)  # it is compiled now
+            ranked(self.bandit.choice, model, np.zeros((2, model.dimension)), generator(0))  # it is compiled now
         return model
 
     def read(self, body: bytes) -> messages.Rank | None:
@@ -112,7 +116,7 @@ class Ranker:
         own = V[:, : self.contract.dimension]
         kept = own.tobytes() if len(records) == 1 else own.copy()
         self._clip(V, bad)
-        order, probabilities = ranked(choice, model, V, self._rng)
+        order, probabilities = ranked(choice, model, V, self._generator())
         first = order[0]
         which = 0 if len(records) == 1 else first
         x = kept if isinstance(kept, bytes) else kept[first].tobytes()
@@ -131,6 +135,11 @@ class Ranker:
         while known > 1 and probabilities[known - 1] is None:
             known -= 1
         return RankedDecision(row, view.k, ranking, probabilities[:known])
+
+    def _generator(self) -> Generator:
+        """Of the random choices of one decision alone: how many it draws depends on the visitor's own actions."""
+        seed = self.host.private.seed
+        return generator(None if seed is None else [seed, next(self._decisions)])
 
     def named(self, ranking: Sequence[Any], probabilities: Sequence[float | None]) -> list[messages.RankedAction]:
         """The actions of a decision, as they are told."""
