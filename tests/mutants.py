@@ -185,8 +185,15 @@ MUTANTS = (
     Mutant(
         "an event is learnt as soon as its label is there",
         "store/events.py",
-        '"SELECT number, due, COALESCE(length(content), 0) + ',
-        '"SELECT number, CASE WHEN label IS NULL THEN due ELSE 0 END, COALESCE(length(content), 0) + ',
+        '"SELECT number, due FROM stream_events WHERE lineage = ? AND number > ? ORDER',
+        '"SELECT number, CASE WHEN label IS NULL THEN due ELSE 0 END FROM stream_events WHERE lineage = ? AND '
+        "number > ? ORDER",
+    ),
+    Mutant(
+        "what waits is counted by what rows hold",
+        "service/writer.py",
+        "if self._queue and self.rows + batch.count > self._most:",
+        "if self._queue and sum(len(str(e.batch.records or e.batch.arrays)) for e in self._queue) > 256 * self._most:",
     ),
     Mutant(
         "labels are taken after the wait",

@@ -16,7 +16,7 @@ from taciturn.errors import StateConflict, StoreUnavailable
 from taciturn.service import rows as service_rows
 from taciturn.service.server import running
 from taciturn.service.service import Limits, Service
-from taciturn.service.writer import Hashes, Writer, gather
+from taciturn.service.writer import Busy, Hashes, Writer, gather
 from taciturn.store import Chunk, Request, Store
 
 
@@ -332,6 +332,43 @@ def test_a_full_queue_says_so(tmp_path):
     statuses = sorted(answer.status_code for answer in answers)
     assert statuses == [200, 200, 429, 429, 429]
     assert all(answer.headers["retry-after"] for answer in answers if answer.status_code == 429)
+
+
+@pytest.mark.privacy
+def test_what_rows_hold_does_not_decide_who_is_told_to_try_again(tmp_path):
+    """Long rows of others take the room of short ones, so that an answer tells how many they are and no more."""
+    worlds = []
+    for length in (1, 5_000):
+        service, _ = service_at(tmp_path / f"{length}.db", seed=7, limits=Limits(queued_bytes=2**12))
+        rows = [row | {"town": "a" * length} for row in some_rows(6)]
+        answers = asyncio.run(_answers_while_a_commit_waits(service, [rows, rows, some_rows(3), some_rows(2)]))
+        worlds.append([type(each) if isinstance(each, Exception) else (each.first, each.last) for each in answers])
+        worlds[-1].append([chunk.content for chunk in service.store.releases(NAME)])
+        service.close()
+    assert worlds[0] == worlds[1]
+    assert worlds[0][:-1] == [(2, 7), (8, 13), (14, 16), Busy]
+
+
+async def _answers_while_a_commit_waits(service, requests):
+    """The outcomes of requests that come one after the other while a row before them is being committed."""
+    commit, begun, go_on = service.store.commit, threading.Event(), threading.Event()
+
+    def slow(*arguments, **settings):
+        begun.set()
+        go_on.wait(20.0)
+        return commit(*arguments, **settings)
+
+    def learn(rows, key):
+        return asyncio.create_task(service.learn(NAME, key, "application/json", json.dumps({"rows": rows}).encode()))
+
+    service.store.commit = slow
+    tasks = [learn(some_rows(1), "before")]
+    await asyncio.to_thread(begun.wait, 20.0)
+    for number, rows in enumerate(requests):
+        tasks.append(learn(rows, f"key {number}"))
+        await asyncio.sleep(0.01)
+    go_on.set()
+    return (await asyncio.gather(*tasks, return_exceptions=True))[1:]
 
 
 def test_a_client_that_leaves_does_not_take_its_rows_back(tmp_path):

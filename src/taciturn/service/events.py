@@ -315,12 +315,14 @@ class EventWriter(Writer):
         """Learn one block of sealed events; how many.
 
         Requests wait while a block is sealed, and while it is committed. So it is small, unless the state is large,
-        which each commit writes.
+        which each commit writes. Each event counts as the most bytes that one may have: what others hold decides
+        nothing.
         """
-        limits = self.service.limits
-        most = min(limits.group_rows, max(_BLOCK, len(at.saved.state) // _BYTES))
+        limits, state = self.service.limits, at.state
+        size = sum(array.nbytes for part in (state.exact, state.secret, state.public) for array in part.values())
+        fit = max(1, limits.queued_bytes // limits.event)
         with self.service.turns.turn():
-            events = self._log.seal(most, by, limits.queued_bytes)
+            events = self._log.seal(min(limits.group_rows, fit, max(_BLOCK, size // _BYTES)), by)
         while len(events) > 1 and isinstance(self._objection(at, at.state.t, len(events)), RequestTooLarge):
             events = events[: len(events) // 2]
         if not events or events[0].number != at.state.t + 1:

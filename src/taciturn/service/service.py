@@ -86,8 +86,10 @@ class Limits:
         Bytes of the head of a request.
     rows, group_rows, checked_rows : int
         Rows of a request, of a commit of several requests, and of a dry run.
-    queued_rows, queued_bytes : int
-        What may wait to be learnt, for each stream. Events wait in the store: of them these bytes are in a commit.
+    queued_rows, queued_bytes, row : int
+        What may wait to be learnt, for each stream: rows, and bytes, of which each row counts as so many, or as those
+        of its features if these are more, whatever it holds. Events wait in the store: in a commit are as many as have
+        these bytes if each is as long as one may be.
     event, queued_events, pending_events : int
         Bytes of a request that opens or closes an event; events that wait to be stored, and events that wait for their
         labels, for each stream.
@@ -107,6 +109,7 @@ class Limits:
     checked_rows: int = 1_000
     queued_rows: int = 2**18
     queued_bytes: int = 2**26
+    row: int = 2**8
     event: int = 2**16
     queued_events: int = 2**14
     pending_events: int = 2**20

@@ -156,7 +156,6 @@ class Entry:
     key: bytes
     body: bytes
     batch: RowBatch
-    size: int
     futures: list[asyncio.Future[tuple[int, int]]]
     """One for each client that waits: the same request may come twice."""
 
@@ -208,7 +207,6 @@ class Writer:
         self.service = service
         self.name = name
         self.rows = 0
-        self.bytes = 0
         self._queue: list[Entry] = []
         self._waiting: dict[bytes, Entry] = {}
         self._task: asyncio.Task[None] | None = None
@@ -228,16 +226,12 @@ class Writer:
             if not hmac.compare_digest(entry.body, content):
                 raise key_reused()
             return await self._answer_to(entry)
-        limits = self.service.limits
-        if self._queue and (
-            self.rows + batch.count > limits.queued_rows or self.bytes + len(body) > limits.queued_bytes
-        ):
+        if self._queue and self.rows + batch.count > self._most:
             raise Busy("more rows wait than this server holds. Try again in a second.")
-        entry = Entry(hashed, content, batch, len(body), [])
+        entry = Entry(hashed, content, batch, [])
         self._queue.append(entry)
         self._waiting[hashed] = entry
         self.rows += batch.count
-        self.bytes += len(body)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._drain())
         return await self._answer_to(entry)
@@ -256,10 +250,22 @@ class Writer:
         return self._hashes
 
     def _read(self, hashes: Hashes, key: bytes, media: str, body: bytes) -> tuple[RowBatch, bytes]:
-        """The rows of a request, and the hash of its body."""
-        host = self.service.host(self.name)
-        batch = read_rows(media, body, host.contract, labelled=True, most=self.service.limits.rows, plain=host.plain)
+        """The rows of a request, and the hash of its body.
+
+        Long rows are encoded at once: whatever they hold, they wait with as many bytes as their features have.
+        """
+        host, limits = self.service.host(self.name), self.service.limits
+        batch = read_rows(media, body, host.contract, labelled=True, most=limits.rows, plain=host.plain)
+        if batch.records is not None and len(body) > limits.row * batch.count:
+            batch = RowBatch(None, list(encoded([batch], host.contract, labelled=True)), batch.count)
         return batch, hashes.body(media, body, key)
+
+    @property
+    def _most(self) -> int:
+        """How many rows may wait; a public number, so that who is told to try again learns nothing of others' rows."""
+        limits = self.service.limits
+        each = max(limits.row, 8 * self.service.host(self.name).contract.dimension)
+        return min(limits.queued_rows, limits.queued_bytes // each)
 
     async def finish(self) -> None:
         """Wait until all that waits is answered."""
@@ -296,7 +302,6 @@ class Writer:
             count += 1
         group, self._queue = self._queue[:count], self._queue[count:]
         self.rows -= sum(entry.batch.count for entry in group)
-        self.bytes -= sum(entry.size for entry in group)
         return group
 
     # In a thread.

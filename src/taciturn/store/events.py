@@ -282,11 +282,11 @@ class EventLog:
             )
             return bool(found) and int(found[0][0]) <= self._until(now, by)
 
-    def seal(self, most: int = 2**16, by: int | None = None, most_bytes: int = 2**26) -> list[Event]:
-        """The next events of the stream whose wait has passed, in order; from now on they take no label.
+    def seal(self, most: int = 2**16, by: int | None = None) -> list[Event]:
+        """The next events of the stream whose wait has passed, at most so many, in order; they take no label any more.
 
-        `by` is a time, in milliseconds since the epoch: events whose wait ends later are left for the next time. They
-        are at most so many, with contents and labels of at most so many bytes, or one that is larger.
+        `by` is a time, in milliseconds since the epoch: events whose wait ends later are left for the next time. How
+        many are sealed depends on when they were opened, and not on what they hold.
         """
         with self._database.transaction() as now:
             _, sealed, _ = self._locked(now)
@@ -294,16 +294,14 @@ class EventLog:
             if ended:
                 return []
             time = self._until(now, by)
-            last, size = learnt, 0
-            for number, due, length in now.rows(
-                "SELECT number, due, COALESCE(length(content), 0) + COALESCE(length(label), 0) FROM stream_events "
-                "WHERE lineage = ? AND number > ? ORDER BY number LIMIT ?",
+            last = learnt
+            for number, due in now.rows(
+                "SELECT number, due FROM stream_events WHERE lineage = ? AND number > ? ORDER BY number LIMIT ?",
                 self.lineage,
                 learnt,
                 most,
             ):
-                size += int(length)
-                if (due > time and number > sealed) or (last > learnt and size > most_bytes):
+                if due > time and number > sealed:
                     break
                 last = int(number)
             if last > sealed:
