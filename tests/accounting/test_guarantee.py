@@ -11,7 +11,7 @@ from taciturn import Cost, Guarantee, Privacy
 from taciturn._util.output import rounded_up
 from taciturn.accounting import guarantee as module
 from taciturn.accounting.cost import gaussian, total
-from taciturn.accounting.gdp import epsilon_of
+from taciturn.accounting.gdp import epsilon_of, mu_of
 from taciturn.noise.sampling import REACH, sampling_cost
 
 BUDGET = Privacy(1.0, 1e-6)
@@ -34,6 +34,29 @@ def test_a_broken_promise():
     assert str(guarantee).startswith(
         "BROKEN: the paper-printed noise claims (1, 1e-06)-differential privacy, and what it provably delivers is"
     )
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("claimed", [1.0, 0.3, 1.0000001, 1.0000000000000009, 3.0])
+@pytest.mark.parametrize("kind", ["plain", "Gaussian", "both"])
+@pytest.mark.parametrize("off", [-1e-3, -1e-8, -(2.0**-50), 0.0, 2.0**-50, 1e-10, 1e-8, 1e-3])
+def test_what_is_compared_is_what_is_printed(claimed, kind, off):
+    """No sentence claims less than it says is delivered, or is broken by what it says is delivered."""
+    epsilon = claimed * (1.0 + off)
+    cost = {
+        "plain": Cost(plain_epsilon=epsilon),
+        "Gaussian": gaussian(mu_of(epsilon, 1e-6) ** 2),
+        "both": total([Cost(plain_epsilon=epsilon / 2.0), gaussian(mu_of(epsilon / 2.0, 1e-6) ** 2)]),
+    }[kind]
+    guarantee = Guarantee(Privacy(claimed, 1e-6), cost, "replace")
+    stated = float(re.search(r"\(([^ ,]+), 1e-06\)", str(guarantee))[1])
+    delivered = float(re.search(r"delivers(?:: | is )epsilon = (\S+) at", str(guarantee))[1])
+    assert guarantee.proven == (delivered <= stated)
+    assert guarantee.proven == (off <= 0.0) or (kind != "plain" and abs(off) < 1e-10)  # which round up
+    assert stated == pytest.approx(claimed, rel=1e-11)
+    assert delivered >= guarantee.epsilon * (1.0 - 1e-11)
+    if kind == "plain":
+        assert f"({cost})" == f"(epsilon = {rounded_up(cost.plain_epsilon, 4)})"
 
 
 @pytest.mark.parametrize(("neighbours", "words"), [("replace", "replacing"), ("zero-out", "zeroing out")])

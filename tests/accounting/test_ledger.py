@@ -248,7 +248,7 @@ def test_what_it_prints():
     ledger = Ledger(BUDGET)
     ledger.open("stream", gaussian(0.04))
     assert repr(ledger) == (
-        "Ledger(people: reserved epsilon = 0.8341 of 1 at delta = 1e-06 (mu = 0.2), spent epsilon = 0 (mu = 0))"
+        "Ledger(people: reserved epsilon = 0.8342 of 1 at delta = 1e-06 (mu = 0.2), spent epsilon = 0 (mu = 0))"
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
 from taciturn._util.frozen import unfrozen
+from taciturn._util.output import rounded_up
 from taciturn.accounting.gdp import SMALLEST, Privacy, delta_of, epsilon_of, mu_of
 from taciturn.accounting.zcdp import delta_of_rho, epsilon_of_rho, rho_of
 from taciturn.errors import InvalidInput, finite, float_or_nan, number, value_or_type
@@ -75,7 +76,7 @@ class Cost:
     def __str__(self) -> str:
         parts = [f"mu = {self.mu:.4g}"] if self.gaussian else [f"rho = {self._all_rho:.4g}"]
         if self.plain_epsilon > 0.0:
-            parts = [*(parts if self.mu + self.rho > 0.0 else []), f"epsilon = {self.plain_epsilon:.4g}"]
+            parts = [*(parts if self.mu + self.rho > 0.0 else []), f"epsilon = {rounded_up(self.plain_epsilon, 4)}"]
         return " and ".join(parts)
 
     @property
@@ -94,8 +95,7 @@ class Cost:
         if delta <= SMALLEST:
             return math.inf
         ideal = epsilon_of(delta, self.mu * _UP) if self.gaussian else epsilon_of_rho(delta, self._all_rho)
-        added = self.extra_epsilon + self.plain_epsilon
-        return (ideal + added) * (_UP if added else 1.0)
+        return _sum_up(ideal, self.extra_epsilon, self.plain_epsilon)
 
     def delta(self, epsilon: float) -> float:
         """The delta at `epsilon`, rounded up."""
@@ -107,18 +107,22 @@ class Cost:
         return min(1.0, math.exp(self.extra_epsilon / 2.0) * ideal + self.extra_delta + self.plain_delta)
 
     def within(self, privacy: Privacy) -> bool:
-        """Whether this cost fits the budget `privacy`.
+        """Whether this cost fits the budget `privacy`, by what is left of it or by the epsilon that is printed.
+
+        Either proves it, and they differ in the last bits, by which no sentence shall contradict itself.
 
         >>> gaussian(1e-6, count=100).within(Privacy(1.0, 1e-6))
         True
         """
-        epsilon = privacy.epsilon - (self.extra_epsilon + self.plain_epsilon)
+        epsilon = privacy.epsilon - _sum_up(self.extra_epsilon, self.plain_epsilon)
         delta = self._left_of(privacy.delta)
         if epsilon < 0.0 or delta <= SMALLEST:
             return False
         if self.gaussian:
-            return self.mu * _UP <= mu_of(epsilon, delta)
-        return self._all_rho <= rho_of(epsilon, delta)
+            fits = self.mu * _UP <= mu_of(epsilon, delta)
+        else:
+            fits = self._all_rho <= rho_of(epsilon, delta)
+        return fits or self.epsilon(privacy.delta) <= privacy.epsilon
 
     def _left_of(self, delta: float) -> float:
         """What plain releases and an imperfect sampler leave of `delta` to the ideal mechanism."""
@@ -127,6 +131,16 @@ class Cost:
     @property
     def _all_rho(self) -> float:
         return (self.rho + self.mu_squared / 2.0) * _UP
+
+
+def _sum_up(*epsilons: float) -> float:
+    """The sum of epsilons; rounded up, and not by more than a bit.
+
+    >>> _sum_up(1.0, 0.0), _sum_up(1.0, 2.0**-80) > 1.0, _sum_up(math.inf, 1.0)
+    (1.0, True, inf)
+    """
+    near = math.fsum(epsilons)
+    return near if math.isinf(near) or math.fsum((*epsilons, -near)) <= 0.0 else math.nextafter(near, math.inf)
 
 
 _PARTS = tuple(part.name for part in fields(Cost))

@@ -104,7 +104,10 @@ class Guarantee:
         can give, and what is proven of their probability (`Cost.extra_delta`) alone exceeds delta.
         """
         if math.isfinite(self.epsilon):
-            return f"epsilon = {_rounded_up(self.epsilon)} at that delta ({self.delivered})"
+            told = _rounded_up(self.epsilon)
+            if self.proven and float(told) > self.claimed.epsilon:
+                told = f"{self.claimed.epsilon:.12g}"  # which is an upper bound, too
+            return f"epsilon = {told} at that delta ({self.delivered})"
         endless = replace(self.delivered, extra_delta=0.0).epsilon(self.claimed.delta)
         if self.delivered.gaussian and math.isfinite(endless):
             return (
@@ -116,7 +119,7 @@ class Guarantee:
 
     def __str__(self) -> str:
         change = self.change
-        claim = f"({self.claimed.epsilon:.10g}, {self.claimed.delta:.10g})"
+        claim = f"({self.claimed.epsilon:.12g}, {self.claimed.delta:.12g})"
         truth = self._truth
         if not self.proven:
             seeded = " Simulation: not private." if self.simulated else ""
@@ -133,7 +136,7 @@ class Guarantee:
         )
 
     def _repr_html_(self) -> str:
-        claim = f"({self.claimed.epsilon:.10g}, {self.claimed.delta:.10g})-differentially private"
+        claim = f"({self.claimed.epsilon:.12g}, {self.claimed.delta:.12g})-differentially private"
         title = f"Simulation: not private (else {claim})" if self.simulated else claim
         told = [(name, f"epsilon = {_rounded_up(value)}") for name, value in self.epsilons.items()]
         told += [("unit", str(self.unit)), ("calibration", self.calibration)]

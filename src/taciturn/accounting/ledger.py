@@ -623,8 +623,8 @@ class Ledger:
         delta = privacy.delta
         reserved, spent = self.reserved, self.spent
         return (
-            f"{self.population}: reserved epsilon = {reserved.epsilon(delta):.4g} of {privacy.epsilon:g} at delta = "
-            f"{delta:g} ({reserved}), spent epsilon = {spent.epsilon(delta):.4g} ({spent})"
+            f"{self.population}: reserved epsilon = {rounded_up(reserved.epsilon(delta), 4)} of {privacy.epsilon:g} at "
+            f"delta = {delta:g} ({reserved}), spent epsilon = {rounded_up(spent.epsilon(delta), 4)} ({spent})"
         )
 
     def _repr_html_(self) -> str:

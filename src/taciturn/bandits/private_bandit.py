@@ -52,7 +52,7 @@ from taciturn.problem.problem import Problem
 from taciturn.problem.sets import L2Ball
 
 JOINT = (
-    "The sequence of models is ({epsilon:.10g}, {delta:.10g})-DP in one visitor's contexts and reward; what a visitor "
+    "The sequence of models is ({epsilon:.12g}, {delta:.12g})-DP in one visitor's contexts and reward; what a visitor "
     "is shown depends on that visitor's own context; hence joint DP."
 )
 _MOST_WAITING = 2**16  # rows that have had their time, and wait for the next release

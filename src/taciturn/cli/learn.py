@@ -315,19 +315,18 @@ def publish(run: Run, contract: Contract) -> None:
 
 def _say(run: Run, contract: Contract, ending: Ending, report: bool, exact: bool, as_json: bool, quiet: bool) -> None:
     """Print the outcome; `exact` says that the report has what depends on exact rows."""
+    from taciturn._util.output import json_text, rounded_up
     from taciturn.runs.summary import as_data, budget, outcome
 
     if as_json:
-        from taciturn._util.output import json_text
-
         typer.echo(json_text(as_data(run, contract, ending, report)))
     elif not quiet:
         spent, most = run.spent, budget(run, contract)
         typer.echo(outcome(run, ending))
         both = " together with the stream that it was adopted from" if most.epsilon != contract.epsilon else ""
         typer.echo(
-            f"{run.stream.k:,} models released; spent epsilon = {spent.epsilon:.4g} of {most.epsilon:.4g}{both} at "
-            f"delta = {spent.delta:g}."
+            f"{run.stream.k:,} models released; spent epsilon = {rounded_up(spent.epsilon, 4)} of "
+            f"{rounded_up(most.epsilon, 4)}{both} at delta = {spent.delta:g}."
             f"{' Simulation: not private.' if run.stream.plan.private.seed is not None else ''}"
         )
         page = "" if not report else "; report.html is NOT PRIVATE" if exact else ", report.html"

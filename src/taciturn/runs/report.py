@@ -12,7 +12,7 @@ from html import escape
 from typing import Any, NamedTuple
 
 from taciturn._util.html import bar, bullets, document, line, number, number_head, paragraph, rows, section, ticks
-from taciturn._util.output import NOT_PRIVATE
+from taciturn._util.output import NOT_PRIVATE, rounded_up
 from taciturn.drift import Drift
 from taciturn.plan import left_out
 
@@ -123,7 +123,7 @@ def _guarantee(learnt: Learnt) -> str:
     return section(
         "Guarantee",
         paragraph(learnt.guarantee),
-        paragraph(f"Spent so far: epsilon = {spent:.4g} of {total:.4g}, at delta = {delta:g}."),
+        paragraph(f"Spent so far: epsilon = {rounded_up(spent, 4)} of {rounded_up(total, 4)}, at delta = {delta:g}."),
         bar(0.0, spent / total),
         f'<div class="two"><div><p><b>Public</b></p>{bullets(learnt.public)}</div>'
         f"<div><p><b>Secret</b></p>{bullets(learnt.secret)}</div></div>",
