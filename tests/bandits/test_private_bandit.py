@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import io
 import os
 import pickle
 import re
@@ -29,6 +30,7 @@ from taciturn import (
     linear_bandit,
     pqftl,
 )
+from taciturn._util.npz import read_npz, write_npz
 from taciturn.bandits import Decision, PrivateLinUCB, PrivateLogisticBandit, PrivateThompson, private_bandit
 from taciturn.bandits.choices import UCB, EpsilonGreedy
 from taciturn.bandits.private_bandit import PrivateBandit, Waiting
@@ -282,6 +284,26 @@ def test_an_old_checkpoint_is_rejected_in_the_words_of_bandits(tmp_path):
     with pytest.raises(StateConflict, match="begin a new bandit") as caught:
         FRONTS["ucb"]().load(tmp_path / "bandit")
     assert "fork" not in str(caught.value)
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("newer", ["state", "decisions"])
+def test_decisions_of_another_time_than_the_state_are_rejected(tmp_path, newer):
+    """Otherwise a visitor's row would enter twice, or that of one at the round of another."""
+    bandit, x = FRONTS["ucb"](seed=1, wait=5), contexts(20, per_arm=False)
+    files = []
+    for part in (x[:10], x[10:]):
+        bandit.choose_batch(part)
+        bandit.flush()
+        bandit.dump(tmp_path / "bandit")
+        files.append(read_npz(io.BytesIO((tmp_path / "bandit").read_bytes())))
+    assert len({int(file["extra/bandit.first"]) for file in files}) == 2
+    state, decisions = files[::-1] if newer == "state" else files
+    with open(tmp_path / "mixed", "wb") as mixed:
+        own = {name: array for name, array in decisions.items() if name.startswith("extra/bandit.")}
+        write_npz(mixed, state | own)
+    with pytest.raises(StateConflict, match="do not follow its state"):
+        FRONTS["ucb"](seed=1, wait=5).load(tmp_path / "mixed")
 
 
 @pytest.mark.privacy

@@ -41,6 +41,8 @@ from taciturn import (
 )
 from taciturn.algorithms.stages import Moments, Ranges, Scales, with_standardised
 from taciturn.core.block_sums import BlockSums
+from taciturn.core.loop import Definition, SumLoop
+from taciturn.core.schedule import Timetable
 from taciturn.core.staged import Staged
 
 pytestmark = pytest.mark.privacy
@@ -360,6 +362,14 @@ def test_no_count_or_sum_overflows():
     forgetting = Private(learner, DecayedBLT(100), every(8), BUDGET, seed=1)  # its rounds have no end
     with pytest.raises(InvalidInput, match="exact for up to"):
         forgetting.run_sums(forgetting.start(), [BlockSums(2**27, one.sums, one.settings)])
+    endless = SumLoop(Definition(learner, made.calibrated), learner, Timetable(every(2**28), None), seed=1)
+    block = [full, full, BlockSums(1, one.sums, one.settings)]
+    assert endless(made.start().standing, block[:2])[0].t == 2**26
+    with pytest.raises(InvalidInput, match="exact for up to 67,108,864 examples between two releases"):
+        endless(made.start().standing, block)
+    at, _ = endless(made.start().standing, block[:2])
+    with pytest.raises(InvalidInput, match="between two releases"):
+        endless(at, block[2:])  # in a later call, too
     largest = BlockSums(2**26, np.full(2, 2**62), one.settings)
     with pytest.raises(InvalidInput, match="too large for 64-bit"):
         largest + largest

@@ -114,6 +114,17 @@ def test_a_clock_that_is_set_back_renews_nothing():
     assert counts.tolist() == [True]
 
 
+@pytest.mark.privacy
+def test_rows_of_a_time_before_a_clock_was_set_back_count_in_the_newest_period():
+    """Also those of a user who had none in it: the bound of that period would be reached twice."""
+    one, two = np.array([1]), np.array([2])
+    _, records = admit(User(1), new_records(1), ["a"], one, two)
+    counts, records = admit(User(1), records, ["b"], two, one)
+    assert (counts.tolist(), records["b"]["period"], records.period) == ([True], 2, 2)
+    counts, _ = admit(User(1), records, ["b"], two + 1, two)
+    assert counts.tolist() == [False]
+
+
 class TestIds:
     @pytest.mark.parametrize(
         "same", [(7, 7.0, "7", "7.0", " 7", np.int64(7), np.float32(7)), ("anna", " anna "), (True, 1, "1")]

@@ -25,6 +25,7 @@ from taciturn import (
     Squared,
     SquareRoot,
     Unprovable,
+    User,
     at,
     every,
     geometric,
@@ -294,3 +295,19 @@ def test_the_papers_bound_on_the_second_sum_is_caught(monkeypatch):
     assert recomputed(CASES["qftl"](BLT(), BUDGET, 20), CASES["qftl"].delta)[0] <= stated(
         CASES["qftl"](BLT(), BUDGET, 20)
     )
+
+
+@pytest.mark.parametrize("strategy", [BLT(), BinaryTree(), SquareRoot()], ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize("rounds", [[6, 8, 10], [2, 8, 10], [2, 4, 10]], ids=["first", "middle", "last"])
+def test_all_rows_of_a_user_may_lie_in_the_longest_block(strategy, rounds):
+    """Wherever it is: two streams whose user has all six rows there are no farther apart than is stated."""
+    made = private_sum(1, 1.0, BUDGET, 10, strategy=strategy, schedule=at(rounds), unit=User(rows=6), seed=1)
+    longest = int(np.argmax(np.diff(rounds, prepend=0)))
+    apart = []
+    for y in (1.0, -1.0):
+        X = np.zeros((10, 1))
+        X[rounds[longest] - 6 : rounds[longest]] = y
+        apart.append(made.run(made.start(), X, users=["anna" if x else f"{i}" for i, x in enumerate(X[:, 0])])[1])
+    moved = abs(apart[0].noisy - apart[1].noisy)[longest, 0]
+    assert moved == pytest.approx(12.0, abs=1e-6)
+    assert stated(made) >= moved / made.calibrated.noise_sd(longest + 1) * (1.0 - 1e-9)

@@ -118,10 +118,7 @@ class Cost:
         delta = self._left_of(privacy.delta)
         if epsilon < 0.0 or delta <= SMALLEST:
             return False
-        if self.gaussian:
-            fits = self.mu * _UP <= mu_of(epsilon, delta)
-        else:
-            fits = self._all_rho <= rho_of(epsilon, delta)
+        fits = self.mu * _UP <= mu_of(epsilon, delta) if self.gaussian else self._all_rho <= rho_of(epsilon, delta)
         return fits or self.epsilon(privacy.delta) <= privacy.epsilon
 
     def _left_of(self, delta: float) -> float:
