@@ -99,7 +99,7 @@ _HOME = {
 }
 
 # Public modules, used by their name: `taciturn.plan.recommend`.
-_MODULES = ("audit", "averages", "bandits", "checks", "datasets", "drift", "memories", "plan", "regret")
+_MODULES = ("audit", "averages", "bandits", "checks", "datasets", "drift", "mechanisms", "memories", "plan", "regret")
 
 __all__ = list(_HOME)
 

@@ -4,6 +4,7 @@ from taciturn import bandits as bandits
 from taciturn import checks as checks
 from taciturn import datasets as datasets
 from taciturn import drift as drift
+from taciturn import mechanisms as mechanisms
 from taciturn import memories as memories
 from taciturn import plan as plan
 from taciturn import regret as regret

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from taciturn import BLT, BinaryTree, Exponential, Gaussian
+from taciturn import BLT, BinaryTree, Cost, Exponential, Gaussian, InvalidInput
 from taciturn.accounting.cost import FREE, gaussian
 from taciturn.accounting.unit import ONCE
 from taciturn.checks import ContractBroken, check_mechanism
 from taciturn.checks.all import of_mechanism
 from taciturn.checks.suite import run_checks
 from taciturn.compiled import passes
+from taciturn.mechanisms.release_noise import NoiseByRelease
 
 pytestmark = pytest.mark.privacy
 
@@ -170,6 +172,63 @@ class Unseparated(BLT):
         return super().calibrate(replace(certificate, participation=replace(unit, apart=4 * unit.apart)), *settings)
 
 
+class InZCDP(Tampered):
+    """Its cost is stated as zCDP."""
+
+    def cost(self, k):
+        cost = self.honest.cost(k)
+        return replace(cost, mu_squared=0.0, rho=cost.mu_squared / 2.0)
+
+
+class SmallInZCDP(SmallAndSaysSo, InZCDP):
+    """Three quarters of what is needed, and stated so."""
+
+
+@dataclass(frozen=True)
+class Laplace:
+    """Laplace noise, or a share of what is needed, by the l1 norm of what an example moves; each release costs as much.
+
+    By NumPy's generator, which protects nobody.
+    """
+
+    share: float = 1.0
+    charge: float = 1.0
+    accepts = "l2/tail"
+
+    def calibrate(self, certificate, timetable, size, privacy, calibration):
+        if timetable.horizon is None or calibration != "exact":
+            raise InvalidInput("Laplace needs a horizon and calibration='exact'.")
+        return LaplaceNoise(self, certificate, timetable, size, privacy)
+
+
+class LaplaceNoise(NoiseByRelease):
+    def __init__(self, laplace, certificate, timetable, size, privacy):
+        super().__init__(size, timetable.count, privacy)
+        moved = certificate.at(timetable.rounds)
+        self.magnitude, self.charge = certificate.magnitude, laplace.charge
+        self.step = 2.0**-24 * moved
+        self.scale = laplace.share * (math.sqrt(size) * moved + size * self.step) * timetable.count / privacy.epsilon
+
+    def cost(self, k):
+        k = self.count if k is None else k
+        return Cost(plain_epsilon=self.charge * self.claimed.epsilon * k / self.count * (1.0 - 1e-12))
+
+    def noise_sd(self, k):
+        return float(math.sqrt(2.0) * self.scale[k - 1])
+
+    def encode(self, secret, statistic, k):
+        clipped = np.clip(statistic, -self.magnitude, self.magnitude)
+        return secret, np.rint(clipped / self.step[k - 1]).astype(np.int64)
+
+    def noise(self, seed, k, count):
+        for j in range(k, k + count):
+            rng = np.random.default_rng(None if seed is None else [seed, j])
+            yield np.rint(rng.laplace(0.0, self.scale[j - 1] / self.step[j - 1], self.size)).astype(np.int64)
+
+    def decode(self, public, noisy, k):
+        return public, noisy * self.step[k - 1], self.noise_sd(k)
+
+
 class HastyHiding(Tampered):
     """Has a fast path of its own."""
 
@@ -248,3 +307,22 @@ def test_a_mechanism_that_accepts_nothing_known_is_not_passed():
 
     with pytest.raises(ContractBroken, match="0 of 24 checks"):
         check_mechanism(Strange())
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "faults"),
+    [
+        (Laplace(), set()),
+        (Laplace(share=0.5), {"noise_covers_the_sensitivity"}),
+        (Laplace(charge=0.0), {"costs_increase_up_to_the_budget", "noise_covers_the_sensitivity"}),
+        (Tampering(Gaussian(), InZCDP), {"costs_increase_up_to_the_budget"}),  # read as zCDP it is more
+        (Tampering(Gaussian(), SmallInZCDP), {"costs_increase_up_to_the_budget", "noise_covers_the_sensitivity"}),
+    ],
+    ids=["Laplace", "half of it", "not charged", "zCDP", "zCDP, small"],
+)
+def test_noise_that_is_not_gaussian_is_compared_with_what_its_charge_allows(mechanism, faults):
+    """In chi square, by means and variances: the ratio of densities that the charge allows bounds it."""
+    checks = [check for check in of_mechanism(mechanism) if not str(check).endswith("no horizon")]
+    report = run_checks("it", checks)
+    assert {outcome.check for outcome in report.failed} == faults
+    assert not any("raised" in str(outcome) for outcome in report.failed)

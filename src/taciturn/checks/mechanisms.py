@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from taciturn._util.arrays import Array, Arrays, Integers
-from taciturn.accounting.cost import FREE
+from taciturn.accounting.cost import FREE, Cost
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.unit import Participation
 from taciturn.checks.streams import copied, generator, same
@@ -29,6 +29,7 @@ BUDGET = Privacy(epsilon=10.0, delta=1e-6)
 """Large enough that the privacy loss to be measured exceeds the sampling error."""
 
 SEEDS = 50
+ENTRIES = 48
 
 USER = Participation(rows=4, per_release=1, apart=3)
 """Several rows of one unit, in the first and in the last of 12 releases."""
@@ -57,11 +58,13 @@ class MechanismCase:
     horizon: int | None = 12
     releases: int = 12
     stated: Certificate | None = None
+    entries: int = ENTRIES
+    budget: Privacy = BUDGET
 
     @property
     def size(self) -> int:
         """Entries of a statistic: few candidates for a selection, many to measure noise on."""
-        return 6 if self.certificate.metric == "range" else 48
+        return 6 if self.certificate.metric == "range" else self.entries
 
     @cached_property
     def certificate(self) -> Certificate:
@@ -78,7 +81,7 @@ class MechanismCase:
         """The mechanism calibrated to the budget; skips if it needs a horizon and has none."""
         timetable = Timetable(every(1), self.horizon)
         try:
-            return self.mechanism.calibrate(self.certificate, timetable, self.size, BUDGET, "exact")
+            return self.mechanism.calibrate(self.certificate, timetable, self.size, self.budget, "exact")
         except InvalidInput as error:
             if self.horizon is None:
                 skip(f"{type(self.mechanism).__name__} needs a horizon: {error}")
@@ -128,7 +131,8 @@ class MechanismCase:
     @cached_property
     def seeded(self) -> list[list[Integers]]:
         """The noise of many simulations; more for selections, as each carries less information."""
-        return [self.noise(seed) for seed in range(SEEDS * (64 if self.certificate.metric == "range" else 1))]
+        times = 64 if self.certificate.metric == "range" else ENTRIES // self.entries
+        return [self.noise(seed) for seed in range(SEEDS * times)]
 
     def noise(self, seed: int | None) -> list[Integers]:
         """The noise of all releases."""
@@ -208,8 +212,8 @@ def costs_increase_up_to_the_budget(case: MechanismCase) -> None:
     demand((np.diff(costs, axis=0) >= 0.0).all(), "the cost of more releases is less", "Add up the costs.")
     charged = (costs[1] > 0.0).any() or float(case.certificate.at(1)) == 0.0
     demand(charged, "the first release costs nothing", "Charge the first release when it is made.")
-    within = calibrated.claimed == BUDGET and calibrated.cost(None).within(BUDGET)
-    demand(within, f"the budget is {BUDGET}, and all releases cost {calibrated.cost(None)}", "Draw more noise.")
+    within = calibrated.claimed == case.budget and calibrated.cost(None).within(case.budget)
+    demand(within, f"the budget is {case.budget}, and all releases cost {calibrated.cost(None)}", "Draw more noise.")
 
 
 def decoding_inverts_encoding(case: MechanismCase) -> None:
@@ -310,8 +314,17 @@ def noise_covers_the_sensitivity(case: MechanismCase) -> str:
 
     With D the neighbour's shift of the encoded integers and s the standard deviation of their noise, `Σ D²/s²` is mu²,
     the exact distinguishability; for a selection, the log-ratio of the winners' probabilities has a range of `eta`.
+    For other noise it is a lower bound (`_allowed`), which is compared for one release of one number, too, where it is
+    most of what the charge allows.
     """
-    return _selection_is_covered(case) if case.certificate.metric == "range" else _gaussian_is_covered(case)
+    if case.certificate.metric == "range":
+        return _selection_is_covered(case)
+    found = _noise_is_covered(case)
+    if _all_gaussian(case.calibrated.cost(case.releases)):
+        return found
+    return _noise_is_covered(
+        replace(case, horizon=case.horizon and 1, releases=1, entries=1, budget=Privacy(1.0, 1e-6))
+    )
 
 
 def noise_covers_all_rows_of_a_unit(case: MechanismCase) -> str:
@@ -327,10 +340,27 @@ def noise_covers_all_rows_of_a_unit(case: MechanismCase) -> str:
     except (InvalidInput, Unprovable) as error:
         skip(f"{type(case.mechanism).__name__} protects one example only: {error}")
     costs_increase_up_to_the_budget(several)
-    return _gaussian_is_covered(several)
+    return _noise_is_covered(several)
 
 
-def _gaussian_is_covered(case: MechanismCase) -> str:
+def _all_gaussian(cost: Cost) -> bool:
+    return cost.gaussian and cost.plain_epsilon == 0.0
+
+
+def _allowed(cost: Cost) -> float:
+    """The largest `Σ D²/s²` for which a cost can be true; mu² for Gaussian noise.
+
+    The statistic `Σ D·x/s²` has means that differ by that sum, and has it for its variance, so that the chi-square
+    divergence of the two streams is at least as large (Hammersley, Chapman, Robbins). Of a ratio of densities between
+    `exp(±epsilon)` it is at most `exp(epsilon) + exp(-epsilon) - 2`, of zCDP `exp(2·rho) - 1`; `ln(1 + chi²)` adds.
+    """
+    if _all_gaussian(cost):
+        return cost.mu_squared
+    pure = cost.plain_epsilon + math.log1p(math.exp(-2.0 * cost.plain_epsilon) - math.exp(-cost.plain_epsilon))
+    return math.expm1(min(cost.mu_squared + 2.0 * cost.rho + pure, 700.0))
+
+
+def _noise_is_covered(case: MechanismCase) -> str:
     drawn = np.array([_stacked(noise) for noise in case.seeded], dtype=np.float64)
     variance = np.mean(drawn**2, axis=(0, 2))
     here, worst = _stacked(case.encoded(case.rows)).astype(np.float64), 0.0
@@ -338,14 +368,16 @@ def _gaussian_is_covered(case: MechanismCase) -> str:
         shift = np.sum((_stacked(case.encoded(case.neighbour(changed))) - here) ** 2, axis=1)
         shown = np.where(shift > 0.0, shift / np.maximum(variance, np.finfo(float).tiny), 0.0)
         worst = max(worst, float(np.sum(shown)))
-    charged = case.calibrated.cost(case.releases).mu_squared
-    fault = (
-        f"two streams at the certified distance are distinguished with mu = {math.sqrt(worst):.4g}, and the charged "
-    )
-    fault += f"mu is {math.sqrt(charged):.4g}"
+    cost = case.calibrated.cost(case.releases)
+    charged, what = _allowed(cost), "the charged mu" if _all_gaussian(cost) else "what the charge allows"
+    demand(charged > 0.0 or worst == 0.0, "nothing is charged", "Charge every release when it is made.")
+    if charged == 0.0:
+        return "nothing moves the statistics"
+    fault = f"two streams at the certified distance are distinguished with mu = {math.sqrt(worst):.4g}, and {what} is "
+    fault += f"{math.sqrt(charged):.4g}"
     give, used = FAR * math.sqrt(2.0 / drawn[:, 0].size), math.sqrt(worst / charged)
     demand(worst * (1.0 - give) <= charged, fault, "Scale the noise to all encoded rows that a unit changes.")
-    return f"the worst pair tried uses {used:.0%} of the charged mu, give or take {give / 2.0:.0%}"
+    return f"the worst pair tried uses {used:.0%} of {what}, give or take {give / 2.0:.0%}"
 
 
 def _selection_is_covered(case: MechanismCase) -> str:

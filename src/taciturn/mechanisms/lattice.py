@@ -77,6 +77,10 @@ def calibrate_step(
     """Standard deviations and lattice steps that fit each other: a step adds to the sensitivity, and so to the noise.
 
     `spread` gives the standard deviations that sensitivities need.
+
+    >>> sd, step = calibrate_step(lambda S: 4.0 * S, np.ones(2), size=3, magnitude=1.0)
+    >>> sd.round(4), np.log2(step)
+    (array([4., 4.]), array([-24., -24.]))
     """
     sd = spread(sensitivity)
     for _ in range(TRIES):
@@ -88,12 +92,20 @@ def calibrate_step(
 
 
 def on_lattice(sensitivity: Array, step: Array, size: float) -> Array:
-    """Sensitivity of the rounded statistic; rounding adds nothing where no example moves the statistic."""
+    """Sensitivity of the rounded statistic; rounding adds nothing where no example moves the statistic.
+
+    >>> on_lattice(np.array([1.0, 0.0]), np.array([0.25, 0.25]), size=4)
+    array([1.5, 0. ])
+    """
     return np.where(sensitivity > 0.0, sensitivity + math.sqrt(size) * step, 0.0)
 
 
 def checked(sensitivity: Array, magnitude: float) -> Array:
-    """The bounds of a certificate, validated: finite and not negative."""
+    """The bounds of a certificate, validated: finite and not negative.
+
+    >>> checked(np.array([1.0, 0.5]), magnitude=1.0)
+    array([1. , 0.5])
+    """
     if not (np.isfinite(sensitivity).all() and (sensitivity >= 0.0).all() and math.isfinite(magnitude)):
         raise Unprovable(
             "the certificate is not a finite bound, so no noise is enough. Bound the domain, or the loss's slope."
@@ -130,7 +142,11 @@ def check_steps(step: Array, sd: Array, magnitude: float) -> Array:
 
 
 def ideal_mu(privacy: Privacy, sampling: Cost) -> float:
-    """The mu that is left for ideal noise once the sampler's own cost is paid."""
+    """The mu that is left for ideal noise once the sampler's own cost is paid.
+
+    >>> round(ideal_mu(Privacy(1.0, 1e-6), Cost(extra_epsilon=1e-6, extra_delta=1e-12)), 5)
+    0.2367
+    """
     epsilon = privacy.epsilon - sampling.extra_epsilon
     delta = (privacy.delta - sampling.extra_delta) * math.exp(-sampling.extra_epsilon / 2.0)
     if epsilon <= 0.0 or delta <= SMALLEST:
