@@ -1,6 +1,7 @@
 """Streams over HTTP for tests: a contract, rows, servers in threads and in processes of their own, and a client."""
 
 import contextlib
+import ipaddress
 import itertools
 import json
 import os
@@ -12,8 +13,13 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 import httpx
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 import forked_workers
 from taciturn.accounting.gdp import Privacy
@@ -327,6 +333,21 @@ def served_by_command(*arguments, port=0, **environment):
         assert not said, said
 
 
+def self_signed(folder):
+    """Files of a certificate for 127.0.0.1, and of its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "taciturn")])
+    now = datetime.now(UTC)
+    made = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+    made = made.not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
+    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    made = made.add_extension(address, critical=False).add_extension(x509.BasicConstraints(True, 0), critical=True)
+    files = folder / "server.pem", folder / "server.key"
+    files[0].write_bytes(made.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM))
+    files[1].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return files
+
+
 __all__ = [
     "ARROW",
     "NAME",
@@ -339,6 +360,7 @@ __all__ = [
     "free_port",
     "new_store",
     "processes",
+    "self_signed",
     "served_by_command",
     "service_at",
     "set_clock",

@@ -1,20 +1,14 @@
 """`taciturn serve` and `taciturn token`."""
 
-import ipaddress
 import json
 import re
 import ssl
-from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from typer.testing import CliRunner
 
-from served import NAME, served_by_command, service_at
+from served import NAME, self_signed, served_by_command, service_at
 from taciturn.cli.app import app
 from taciturn.client import Client, ServiceError
 from taciturn.errors import InvalidInput
@@ -127,21 +121,6 @@ def test_a_store_whose_key_is_missing_or_another_is_not_served(tmp_path):
         assert "ERROR" not in done.output
     with served_by_command("--store", store, "--key", key) as where:
         assert httpx.get(f"{where}/readyz").json() == {"status": "ready"}
-
-
-def self_signed(folder):
-    """Files of a certificate for 127.0.0.1, and of its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "taciturn")])
-    now = datetime.now(UTC)
-    made = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-    made = made.not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
-    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-    made = made.add_extension(address, critical=False).add_extension(x509.BasicConstraints(True, 0), critical=True)
-    files = folder / "server.pem", folder / "server.key"
-    files[0].write_bytes(made.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM))
-    files[1].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    return files
 
 
 def test_it_serves_over_tls_beyond_this_machine(tmp_path):

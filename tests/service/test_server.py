@@ -1,11 +1,14 @@
-"""What the server does in one call is what it does in several, and connections end when nothing is asked on them."""
+"""What the server does in one call is what it does in several, and connections end when their clients do nothing."""
 
+import contextlib
 import json
+import logging
 import re
 import socket
 import time
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
 from served import NAME, service_at, some_rows
@@ -114,3 +117,77 @@ def test_an_idle_connection_ends_and_one_in_use_stays(site):
         assert ended
         used.sendall(request(secret))
         assert b" 200 " in used.recv(65_536)
+
+
+UNREAD = b"GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n" * 200  # answers of more than what systems hold for a client
+
+
+def client_that_does_not_read(port):
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    made.settimeout(5.0)
+    made.connect(("127.0.0.1", port))
+    made.sendall(UNREAD)
+    return made
+
+
+def errors_of(caplog):
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+@pytest.mark.parametrize("read", [0, 4096])
+def test_clients_that_do_not_read_are_cut_off(tmp_path, caplog, read):
+    """However many there are, others are answered again, and nobody needs to be told of an error."""
+    limits = Limits(connections=6, head_seconds=1.0, body_seconds=0.5)
+    service, _ = service_at(tmp_path / "streams.db", limits=limits)
+    with contextlib.ExitStack() as stack:
+        address = stack.enter_context(running(service))
+        statuses = []
+        for _ in range(limits.connections):
+            client = stack.enter_context(contextlib.closing(client_that_does_not_read(urlsplit(address).port)))
+            if read:
+                client.recv(read)
+        end = time.monotonic() + 10.0
+        while time.monotonic() < end and 200 not in statuses:
+            statuses.append(httpx.get(f"{address}/healthz").status_code)
+            time.sleep(0.05)
+        assert statuses[0] == 503, "the clients were not there"
+        assert statuses[-1] == 200
+        assert service.metrics.rejected["unread"] >= 1
+    assert errors_of(caplog) == []
+
+
+def test_a_slow_client_gets_its_whole_answer(tmp_path):
+    """An answer may take as long as its parts: this one takes longer than one of them may."""
+    limits = Limits(body_seconds=1.0, head_seconds=1.0)
+    service, secret = service_at(tmp_path / "streams.db", limits=limits)
+    body = json.dumps({"rows": [{"age": 1}] * 60_000}).encode()
+    with running(service) as address, socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.settimeout(10.0)
+        client.connect(("127.0.0.1", urlsplit(address).port))
+        client.sendall(request(secret, "POST", "predict?probabilities=true", body, "connection: close"))
+        got = []
+        began = time.monotonic()
+        while part := client.recv(65_536):
+            got.append(part)
+            time.sleep(0.02)
+        content = b"".join(got).partition(b"\r\n\r\n")[2]
+    assert len(content) > app.PART * 2
+    assert time.monotonic() - began > limits.body_seconds
+    assert len(json.loads(content)["predictions"]) == 60_000
+
+
+def test_a_client_that_has_left_is_no_error(site, caplog):
+    """Also one that has asked for more than it waits for."""
+    _, secret, port = site
+    for content in (request(secret) * 50, request(secret, body=ROW[:5]), request(secret, "GET", "live", b"")):
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(content)
+    clients = [client_that_does_not_read(port) for _ in range(3)]
+    time.sleep(0.3)  # their answers wait for them
+    for client in clients:
+        client.close()
+    time.sleep(0.3)
+    assert b" 200 " in answers(port, request(secret))
+    assert errors_of(caplog) == []

@@ -8,6 +8,7 @@ import ipaddress
 import re
 import socket
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -79,17 +80,28 @@ def serve(
     _needs_serve()
     import logging
 
+    from taciturn.service.listener import within_descriptors
     from taciturn.service.server import server_of
-    from taciturn.service.service import Service
+    from taciturn.service.service import Limits, Service
     from taciturn.store import Store
 
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s", level=logging.WARNING)
     logging.getLogger("taciturn").setLevel(logging.INFO if log_requests else logging.WARNING)
     secure = tls_cert is not None or behind_proxy
+    limits = Limits()
+    if behind_proxy:
+        limits = replace(limits, address_connections=limits.connections)  # all are the proxy's
+    allowed = within_descriptors(limits)
+    if allowed is not limits:
+        warn(
+            f"this server takes {allowed.connections:,} connections at a time, and not {limits.connections:,}, as open "
+            "files are limited (ulimit -n)."
+        )
     with contextlib.closing(_listening(host, port)) as listening:
         service = Service(
             Store(store, witness=witness, key=key),
             tick=seconds,
+            limits=allowed,
             seed=seed,
             diagnostics=diagnostics,
             read_only=read_only,

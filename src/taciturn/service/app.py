@@ -75,6 +75,9 @@ NO_SNIFF = SECURITY[0]
 CONNECTION = "taciturn.connection"
 """In a scope: the connection, if the server lets applications use it (`taciturn.service.server`)."""
 
+PART = 2**18
+"""Bytes of an answer that are sent at a time, and are to be read in time."""
+
 _JSON = b"application/json"
 _KNOWN = 4096  # routes of paths that are remembered
 _NO_STORE = (b"cache-control", b"no-store")
@@ -404,15 +407,13 @@ class _Endpoint:
             if connection is not None and connection.answer(scope, answer.status, lines, answer.content):
                 return
         try:
-            await respond(send, answer, self.service.limits.body_seconds)
-        except TimeoutError:  # of a client that does not read: uvicorn ends the connection
-            LOG.warning("a client was cut off that did not read")
+            await respond(send, answer)
         except Exception as error:  # whose text may hold a value
             LOG.error("an answer ended early: %s %s", type(error).__name__, place_of(error))
 
 
-async def respond(send: Send, answer: Answer, seconds: float | None = None) -> None:
-    """Send an answer; each part of one that comes in parts must be read within some seconds."""
+async def respond(send: Send, answer: Answer) -> None:
+    """Send an answer in parts, each of which the server wants to be read in time."""
     content = answer.content
     if isinstance(content, bytes):
         headers = [
@@ -422,14 +423,15 @@ async def respond(send: Send, answer: Answer, seconds: float | None = None) -> N
             *answer.headers,
         ]
         await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-        await send({"type": "http.response.body", "body": content})
+        for start in range(0, max(1, len(content)), PART):
+            end = start + PART
+            await send({"type": "http.response.body", "body": content[start:end], "more_body": end < len(content)})
         return
     headers = [(b"content-type", answer.media), NO_SNIFF, *answer.headers]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     async with contextlib.aclosing(content) as parts:
         async for part in parts:
-            async with asyncio.timeout(seconds):
-                await send({"type": "http.response.body", "body": part, "more_body": True})
+            await send({"type": "http.response.body", "body": part, "more_body": True})
     await send({"type": "http.response.body", "body": b""})
 
 

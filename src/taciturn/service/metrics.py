@@ -46,6 +46,7 @@ class Metrics:
         self._lock = threading.Lock()
         self.requests: Counter[tuple[str, str, int]] = Counter()
         self.seconds: Counter[tuple[str, str]] = Counter()
+        self.rejected: Counter[str] = Counter()  # connections, by the reason; in the event loop's thread
 
     def count(self, what: str, stream: str, by: int = 1, column: str = "") -> None:
         """Add to a counter of a stream, or of a column of its rows."""
@@ -127,6 +128,17 @@ class Metrics:
             "# HELP taciturn_operator_live_clients NOT PRIVATE. Open connections for server-sent events.",
             "# TYPE taciturn_operator_live_clients gauge",
             f"taciturn_operator_live_clients {service.live}",
+            "# HELP taciturn_operator_connections NOT PRIVATE. Open connections.",
+            "# TYPE taciturn_operator_connections gauge",
+            f"taciturn_operator_connections {service.connections}",
+            "# HELP taciturn_operator_rejected_connections_total NOT PRIVATE. Rejected or cut off, by reason.",
+            "# TYPE taciturn_operator_rejected_connections_total counter",
+        ]
+        lines += [
+            f'taciturn_operator_rejected_connections_total{{reason="{why}"}} {count}'
+            for why, count in sorted(self.rejected.items())
+        ]
+        lines += [
             "# HELP taciturn_operator_requests_total NOT PRIVATE. Requests by route and status.",
             "# TYPE taciturn_operator_requests_total counter",
         ]

@@ -1,7 +1,8 @@
-"""The HTTP server: uvicorn, with limits on how long a request may take to arrive, and how large its head may be.
+"""The HTTP server: uvicorn, with limits on how long requests and answers may take, and how large a head may be.
 
-uvicorn waits for ever for a client that has sent half a request. Here a head or a body that has not arrived in time, or
-a head that is too large, ends the connection (408, 431). How large a body may be is for `taciturn.service.app.Call`.
+uvicorn waits for ever for a client that has sent half a request, or does not read its answer. Here a head or a body
+that has not arrived in time, or a head that is too large, ends the connection (408, 431), and so does a part of an
+answer that was not read in time. How large a body may be is for `taciturn.service.app.Call`.
 
 An application finds its connection in the scope (`CONNECTION`), and gets from it a body that is there, and gives it an
 answer that is ready, in one call each. Where that cannot be done, it uses `receive` and `send`, which are the
@@ -23,7 +24,8 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from taciturn.errors import InvalidInput
-from taciturn.service.app import CONNECTION, Application
+from taciturn.service.app import CONNECTION, PART, Application
+from taciturn.service.listener import Listener
 from taciturn.service.service import Limits, Service
 
 
@@ -31,14 +33,19 @@ def protocol(limits: Limits) -> type[HttpToolsProtocol]:
     """Uvicorn's protocol, with these limits."""
 
     class LimitedProtocol(HttpToolsProtocol):
-        """Ends connections whose requests are slow, or have large heads.
+        """Ends connections whose requests are slow or have large heads, or whose answers are not read.
 
-        A request that arrives at once needs no timer, and an idle connection one for all of its life.
+        A connection has one timer for all of its life, which looks at it now and then; a request that arrives at once,
+        and an answer that is read at once, need no other.
         """
 
         _timer: asyncio.TimerHandle | None = None
-        _idle: asyncio.TimerHandle | None = None
+        _unread: asyncio.TimerHandle | None = None
+        _watch: asyncio.TimerHandle
+        _closed = False  # at the last look
+        listener: Listener
         _answered = 0.0  # when the last answer was complete
+        _answering: Any = None  # the cycle whose answer is sent; `cycle` is that of the last request
         _size = 0
         _in_head = True
         _default: list[tuple[bytes, bytes]] | None = None
@@ -66,6 +73,7 @@ def protocol(limits: Limits) -> type[HttpToolsProtocol]:
                 or cycle.disconnected
                 or not cycle.keep_alive
                 or self.flow.write_paused
+                or len(content) > PART
                 or scope["method"] == "HEAD"
             ):
                 return False
@@ -85,7 +93,25 @@ def protocol(limits: Limits) -> type[HttpToolsProtocol]:
         def connection_made(self, transport: Any) -> None:
             self.access_log = False  # it would have paths and queries, whatever the process does with its loggers
             super().connection_made(transport)
+            transport.set_write_buffer_limits(high=1, low=0)  # so that all that is left unread pauses writing
+            self._answered = self.loop.time()
+            self._watch = self.loop.call_later(self.timeout_keep_alive, self._look)
             self._wait(limits.head_seconds)
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._unread = self.loop.call_later(limits.body_seconds, self._cut_off)
+
+        def resume_writing(self) -> None:
+            if self._unread is not None:
+                self._unread.cancel()
+                self._unread = None
+            super().resume_writing()
+
+        def _cut_off(self) -> None:
+            """End a connection whose client does not read; to close it would wait for that client."""
+            self.listener.tell("unread")
+            self.transport.abort()
 
         def data_received(self, data: bytes) -> None:
             self._size += len(data)
@@ -129,35 +155,47 @@ def protocol(limits: Limits) -> type[HttpToolsProtocol]:
             if not self.transport.is_closing():
                 super().on_message_complete()
 
+        def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+            self._answering = cycle
+            super()._start_asgi_task(cycle, app)
+
         def on_response_complete(self) -> None:
             if self.pipeline or self.transport.is_closing():
                 return super().on_response_complete()
             self.server_state.total_requests += 1
             self.flow.resume_reading()
             self._answered = self.loop.time()
-            if self._idle is None:
-                self._idle = self.loop.call_later(self.timeout_keep_alive, self._look_whether_idle)
             return None
 
-        def _look_whether_idle(self) -> None:
-            """Close a connection on which nothing was asked for a while; look again later if something was."""
+        def _look(self) -> None:
+            """Close a connection on which nothing was asked for a while, and cut off one that has stayed so.
+
+            A connection that is closed stays until its client has read what is left.
+            """
+            if self._closed:
+                self._cut_off()
+                return
             left = self._answered + self.timeout_keep_alive - self.loop.time()
-            busy = self._size > 0 or not self.cycle.response_complete
-            if busy or left > 0.0:
-                wait = self.timeout_keep_alive if busy else left
-                self._idle = self.loop.call_later(wait, self._look_whether_idle)
-            else:
+            if self._timer is not None or (self.cycle is not None and not self.cycle.response_complete):
+                left = self.timeout_keep_alive  # it is in use
+            elif left <= 0.0:
                 self.timeout_keep_alive_handler()
+            self._closed = self.transport.is_closing()
+            self._watch = self.loop.call_later(limits.body_seconds if self._closed else left, self._look)
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._arrived()
-            if self._idle is not None:
-                self._idle.cancel()
-                self._idle = None
+            self._watch.cancel()
             scope: Any = self.scope
             if scope is not None:
                 scope.pop(CONNECTION, None)
+            if self._answering is not None and not self._answering.response_complete:
+                self._answering.disconnected = True
+                self._answering.message_event.set()
+            self.pipeline.clear()
+            self.resume_writing()
             super().connection_lost(exc)
+            self.listener.left(self)
 
         def _end(self, status: bytes) -> None:
             self._arrived()
@@ -168,11 +206,31 @@ def protocol(limits: Limits) -> type[HttpToolsProtocol]:
     return LimitedProtocol
 
 
+class _Server(uvicorn.Server):
+    """uvicorn, with a `Listener` at each socket."""
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self.service = service
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        sockets = sockets or [self.config.bind_socket()]
+        for each in sockets:
+            each.listen(self.config.backlog)  # who looks whether it has started may connect at once
+        await super().startup(sockets=[])
+        servers: Any = [Listener(each, self.service, self._protocol, self.config.ssl) for each in sockets]
+        self.servers = servers
+
+    def _protocol(self) -> Any:
+        made: Any = self.config.http_protocol_class
+        return made(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
+
+
 def server_of(service: Service, host: str = "127.0.0.1", port: int = 8000, **settings: Any) -> uvicorn.Server:
     """A server that is not started; `settings` are those of uvicorn.
 
     Its own log of requests is off, as it would have paths and queries. Headers of proxies are not read: nothing depends
-    on the address of a client.
+    on the address of a client but how many connections it may have.
     """
     config = uvicorn.Config(
         Application(service),
@@ -185,13 +243,12 @@ def server_of(service: Service, host: str = "127.0.0.1", port: int = 8000, **set
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=service.limits.connections,
         timeout_keep_alive=int(max(1, service.limits.head_seconds)),
         timeout_graceful_shutdown=5,
         **settings,
     )
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # "Invalid HTTP request received." for each scan
-    return uvicorn.Server(config)
+    return _Server(config, service)
 
 
 @contextlib.contextmanager

@@ -80,8 +80,9 @@ class Limits:
     ----------
     body, bodies : int
         Bytes of a request's body, and of all bodies that are read at a time.
-    body_seconds, head_seconds : float
-        Seconds that a client may take to send a body, and the head of a request.
+    body_seconds, head_seconds, handshake_seconds : float
+        Seconds that a client may take to send a body, or to read a part of an answer; to send the head of a request;
+        and to agree on TLS.
     head : int
         Bytes of the head of a request.
     rows, group_rows, checked_rows : int
@@ -93,8 +94,8 @@ class Limits:
     event, queued_events, pending_events : int
         Bytes of a request that opens or closes an event; events that wait to be stored, and events that wait for their
         labels, for each stream.
-    connections, live : int
-        Open connections, and those of them for server-sent events.
+    connections, address_connections, live : int
+        Open connections, those of them from one address, and those for server-sent events.
     streams, dimension : int
         Streams of a store, and features of a stream.
     """
@@ -103,6 +104,7 @@ class Limits:
     bodies: int = 2**27
     body_seconds: float = 20.0
     head_seconds: float = 10.0
+    handshake_seconds: float = 5.0
     head: int = 2**15
     rows: int = 2**16
     group_rows: int = 2**16
@@ -114,6 +116,7 @@ class Limits:
     queued_events: int = 2**14
     pending_events: int = 2**20
     connections: int = 1_000
+    address_connections: int = 250
     live: int = 200
     streams: int = 256
     dimension: int = 2**16
@@ -193,6 +196,7 @@ class Service:
         self.changes = Changes()
         self.writers: dict[str, Writer] = {}
         self.turns = Turns(store.database.backend.one_writer)
+        self.connections = 0
         self.live = 0
         self.bodies = 0
         self.ready = False
