@@ -20,8 +20,9 @@ from taciturn.contract.contract import contract_of
 from taciturn.service.app import OPERATIONS, SECURITY
 from taciturn.service.server import running
 from taciturn.service.service import Limits, Service
-from taciturn.service.tokens import csrf_token, session_cookie
+from taciturn.service.tokens import Tokens, csrf_token, session_cookie
 from taciturn.store import Store
+from taciturn.store.database import Database
 
 SECRET_VALUE = "q7Zsecretvalue"
 LIMITS = Limits(body=20_000, body_seconds=0.5, head_seconds=0.5, head=8_192, rows=100, live=2)
@@ -395,6 +396,15 @@ def test_every_operation_needs_its_scope(site, operation):
         assert for_one == 403 if operation.begins else for_one not in (401, 403, 500)
     elif not operation.filters:
         assert status(site.service.tokens.create(needed, stream=NAME)[1]) == 403
+
+
+def test_a_new_token_is_good_at_once(tmp_path):
+    """One that `taciturn token create` has made, in a process of its own."""
+    service, _ = service_at(tmp_path / "streams.db", tick=60.0)
+    with running(service) as address:
+        secrets = [Tokens(Database(tmp_path / "streams.db")).create(["read"])[1] for _ in range(4)]
+        assert [Client(address, secret).get("/v1/streams").status_code for secret in secrets] == [200] * 4
+        assert Client(address, secrets[0][:-1]).get("/v1/streams").status_code == 401
 
 
 def test_a_session_looks_with_its_cookie_and_changes_things_with_its_second_secret(site):

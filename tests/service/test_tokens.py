@@ -1,7 +1,9 @@
 """Tokens: who may do what, until when, and that nothing but their hashes is stored."""
 
+import asyncio
 import contextlib
 import hashlib
+import itertools
 import threading
 
 import pytest
@@ -9,7 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taciturn.errors import InvalidInput
-from taciturn.service.tokens import SCOPES, Token, Tokens, csrf_matches, csrf_token, session_cookie, session_of
+from taciturn.service.clock import TickClock
+from taciturn.service.tokens import (
+    LOOK_UPS,
+    SCOPES,
+    SESSIONS,
+    Token,
+    Tokens,
+    csrf_matches,
+    csrf_token,
+    session_cookie,
+    session_of,
+)
 from taciturn.store.database import Database
 
 
@@ -50,6 +63,66 @@ def test_another_process_notices_at_its_next_look(tokens, tmp_path):
     tokens.revoke(token.id)
     other.refresh()
     assert other.check(secret) is None
+
+
+class Watched:
+    """A transaction that notes how many rows it reads."""
+
+    def __init__(self, now, read):
+        self.execute, self._rows, self._read = now.execute, now.rows, read
+
+    def rows(self, *query):
+        found = self._rows(*query)
+        self._read.append(len(found))
+        return found
+
+
+@pytest.fixture
+def read(tokens, monkeypatch):
+    """How many rows each query of the tokens has read."""
+    transaction, read = tokens.database.transaction, []
+
+    @contextlib.contextmanager
+    def watched(write=True):
+        with transaction(write=write) as now:
+            yield Watched(now, read)
+
+    monkeypatch.setattr(tokens.database, "transaction", watched)
+    return read
+
+
+def found(tokens, *secrets):
+    """What becomes of secrets that are shown at the same time."""
+
+    async def look():
+        return await asyncio.gather(*(tokens.find(secret, asyncio.to_thread) for secret in secrets))
+
+    return asyncio.run(look())
+
+
+def test_a_new_token_of_another_process_is_found_when_it_is_first_shown(tokens, tmp_path, read):
+    """Also by requests that come at once, and with a session whose parent is as new; what was revoked is not found."""
+    other = Tokens(Database(tmp_path / "streams.db"))
+    token, secret = other.create(["read"])
+    assert found(tokens, secret, secret, secret) == [token] * 3
+    assert read == [1], "they share one look"
+    _, secret = other.create(["read"])
+    session, cookie = other.open_session(secret)
+    assert found(tokens, cookie) == [session]
+    revoked, secret = other.create(["read"])
+    other.revoke(revoked.id)
+    assert found(tokens, secret) == [None]
+
+
+def test_guesses_do_not_load_the_store(tokens, read):
+    guesses = [f"taciturn_{number}" for number in range(10 * LOOK_UPS)]
+    assert found(tokens, *guesses, *guesses) == [None] * 20 * LOOK_UPS
+    assert len(read) == LOOK_UPS
+    assert found(tokens, "", "guess", "bearer") == [None] * 3
+    assert len(read) == LOOK_UPS
+    tokens.refresh()
+    assert found(tokens, *guesses[:2]) == [None] * 2
+    assert len(read) == LOOK_UPS + 1 + 2, "after the table was read, they are looked for again"
 
 
 def test_a_revoked_token_does_not_come_back_with_what_was_read_before(server, monkeypatch):
@@ -113,6 +186,23 @@ def test_a_session_ends_by_itself(tokens):
     assert session.expires - session.created == 3_600_000
     tokens.revoke(session.id)
     assert tokens.check(cookie) is None
+
+
+def test_a_token_has_few_sessions(tokens, read, monkeypatch):
+    """One more ends the oldest, what has ended is deleted, and no login reads the tokens and sessions of others."""
+    monkeypatch.setattr(TickClock, "now", itertools.count(TickClock.now()).__next__)
+    others = [tokens.create(["read"])[1] for _ in range(50)]
+    tokens.open_session(others[0])
+    secret = tokens.create(["read"])[1]
+    cookies = [tokens.open_session(secret)[1] for _ in range(3 * SESSIONS)]
+    assert read == []
+    assert all(tokens.check(cookie) for cookie in cookies[-SESSIONS:])
+    tokens.refresh()
+    assert read == [len(others) + 1 + 1 + SESSIONS]
+    assert [tokens.check(cookie) is None for cookie in cookies] == [True] * 2 * SESSIONS + [False] * SESSIONS
+    tokens.revoke(tokens.check(cookies[-1]).id)
+    cookies.append(tokens.open_session(secret)[1])
+    assert all(tokens.check(cookie) for cookie in [*cookies[-SESSIONS:-2], cookies[-1]])
 
 
 def test_cookies_are_for_this_site_and_not_for_scripts():

@@ -390,7 +390,7 @@ class _Endpoint:
         call = Call(self.service, scope, receive)
         try:
             if operation.scope is not None:
-                authorise(call, self.scopes, operation.filters)
+                await authorise(call, self.scopes, operation.filters)
                 if not found and self.remembered and len(self.app.known) < _KNOWN:
                     self.app.known[scope["method"], scope["path"]] = self, call.parameters
                 if operation.begins and call.token is not None and not call.token.allows(operation.scope):
@@ -435,7 +435,7 @@ async def respond(send: Send, answer: Answer) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-def authorise(call: Call, scopes: Sequence[str], filters: bool = False) -> None:
+async def authorise(call: Call, scopes: Sequence[str], filters: bool = False) -> None:
     """Find the token of a request, and reject one that is missing, unknown, expired or of another scope.
 
     Where the handler `filters` what it shows, a token for one stream is enough.
@@ -445,11 +445,11 @@ def authorise(call: Call, scopes: Sequence[str], filters: bool = False) -> None:
     if given is not None:
         kind, _, secret = given.partition(" ")
         call.secret = secret.strip()
-        token = tokens.check(call.secret) if kind.lower() == "bearer" else None
+        token = await tokens.find(call.secret, call.service.in_thread) if kind.lower() == "bearer" else None
     else:
         call.session = session_of(call.header(b"cookie") or "")
         call.secret = call.session or ""
-        token = None if call.session is None else tokens.check(call.session)
+        token = None if call.session is None else await tokens.find(call.session, call.service.in_thread)
     if token is None:
         sentence = "a valid token is needed. Send it in the header Authorization: Bearer TOKEN."
         raise RequestError(401, sentence, (b"www-authenticate", b'Bearer realm="taciturn"'))

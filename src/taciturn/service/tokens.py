@@ -3,23 +3,25 @@
 A token is shown once, when it is made. The store has its SHA-256; a fast hash is enough for a secret of 256 random
 bits, which cannot be guessed. Tokens are looked up by that hash, in memory: what the time of a look-up tells of the
 hash of a guess does not help with the next guess. The table in memory is read again at every tick of the clock, so a
-token that is made or revoked by another process counts from the next tick on.
+token that is revoked by another process is void from the next tick on; one that another process has made is looked for
+in the store when it is first shown (`Tokens.find`).
 
 A token may *follow* another: it has the same owner, whose id is the beginning of its own, and so may close the events
 that the other has opened. That is how a program gets a new secret while rewards are waited for.
 
 A browser cannot send a token with a navigation or an `EventSource`. It logs in with one, and gets a cookie with a token
-of its own, a *session*: short-lived, with the same scopes, and void as soon as its parent is. Forms carry a second
-secret, a keyed hash of the session's, which another site cannot know.
+of its own, a *session*: short-lived, with the same scopes, and void as soon as its parent is. A token has at most
+`SESSIONS` of them. Forms carry a second secret, a keyed hash of the session's, which another site cannot know.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import secrets
 import threading
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -32,6 +34,12 @@ SCOPES = ("learn", "predict", "read", "operate", "admin")
 
 SESSION_SECONDS = 3600
 """How long a browser stays logged in."""
+
+SESSIONS = 20
+"""Sessions of a token; one more ends the oldest."""
+
+LOOK_UPS = 20
+"""Unknown secrets that are looked for in the store, for each time that the table is read."""
 
 COOKIE = "taciturn_session"
 """Name of the cookie of a session."""
@@ -94,11 +102,15 @@ class Token:
 
 
 class _Table(NamedTuple):
-    """The tokens that were not revoked when the table was read, and those that were shown since, by their secrets."""
+    """The tokens that were not revoked when the table was read, and those that were made or found since.
+
+    By their secrets it has those that were shown, and what came of looking for those that were unknown.
+    """
 
     by_hash: dict[bytes, Token]
     by_id: dict[str, Token]
     seen: dict[str, Token]
+    asked: dict[str, asyncio.Future[Token | None]]
 
 
 class Tokens:
@@ -125,7 +137,7 @@ class Tokens:
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self._table = _Table({}, {}, {})
+        self._table = _Table({}, {}, {}, {})
         self._reading = threading.Lock()
         self.refresh()
 
@@ -151,7 +163,16 @@ class Tokens:
         token = Token(id, chosen, stream, label, of, now, expires, None)
         with self.database.transaction() as database:
             if parent is not None:  # sessions come and go
-                database.execute("DELETE FROM tokens WHERE parent IS NOT NULL AND expires < ?", now)
+                database.execute(
+                    "DELETE FROM tokens WHERE parent IS NOT NULL AND (expires < ? OR revoked IS NOT NULL)", now
+                )
+                database.execute(
+                    "DELETE FROM tokens WHERE parent = ? AND id NOT IN "
+                    "(SELECT id FROM tokens WHERE parent = ? ORDER BY created DESC, id LIMIT ?)",
+                    parent.id,
+                    parent.id,
+                    SESSIONS - 1,
+                )
             database.execute(
                 f"INSERT INTO tokens ({_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 token.id,
@@ -164,8 +185,13 @@ class Tokens:
                 expires,
                 None,
             )
-        self.refresh()
+        with self._reading:  # after this commit: a table that was read before it is there by now
+            self._put(_hash(secret), token)
         return token, secret
+
+    def _put(self, hash: bytes, token: Token) -> None:
+        self._table.by_hash[hash] = token
+        self._table.by_id[token.id] = token
 
     def follow(self, id: str, *, label: str | None = None, seconds: float | None = None) -> tuple[Token, str]:
         """A new token of the same owner, with the scopes and the stream of this one, which may have ended.
@@ -210,7 +236,7 @@ class Tokens:
             with self.database.transaction(write=False) as database:
                 rows = database.rows(f"SELECT {_FIELDS} FROM tokens WHERE revoked IS NULL")
             by_hash = {bytes(row[1]): _read(row) for row in rows}
-            self._table = _Table(by_hash, {token.id: token for token in by_hash.values()}, {})
+            self._table = _Table(by_hash, {token.id: token for token in by_hash.values()}, {}, {})
 
     def check(self, secret: str) -> Token | None:
         """The token with this secret, if it is live; None for any other text."""
@@ -228,6 +254,35 @@ class Tokens:
             if parent is None or not parent.live(now):
                 return None
         return token
+
+    async def find(self, secret: str, in_thread: Callable[..., Awaitable[Token | None]]) -> Token | None:
+        """The same, in an event loop, also for a token that another process has made since the table was read.
+
+        A secret is looked for once for each time that the table is read, by a function that runs another one in a
+        thread, and so are few secrets: guesses do not load the store.
+        """
+        token = self.check(secret)
+        if token is not None or not secret.startswith(_PREFIX):
+            return token
+        asked = self._table.asked
+        if secret not in asked:
+            if len(asked) >= LOOK_UPS:
+                return None
+            asked[secret] = asyncio.ensure_future(in_thread(self._look_up, secret))
+        return await asked[secret]
+
+    def _look_up(self, secret: str) -> Token | None:
+        with self._reading:
+            with self.database.transaction(write=False) as database:
+                rows = database.rows(
+                    f"SELECT {_FIELDS} FROM tokens WHERE revoked IS NULL "
+                    "AND (hash = ? OR id = (SELECT parent FROM tokens WHERE hash = ?))",
+                    _hash(secret),
+                    _hash(secret),
+                )
+            for row in rows:
+                self._put(bytes(row[1]), _read(row))
+        return self.check(secret)
 
     # Browsers.
 

@@ -188,10 +188,10 @@ class _ToLogin(Exception):
     """A page that needs a session."""
 
 
-def _visitor(call: Call) -> tuple[Token, Viewer] | None:
+async def _visitor(call: Call) -> tuple[Token, Viewer] | None:
     """The token and the viewer of a session; None without one."""
     session = session_of(call.header(b"cookie") or "")
-    token = None if session is None else call.service.tokens.check(session)
+    token = None if session is None else await call.service.tokens.find(session, call.service.in_thread)
     if session is None or token is None or token.parent is None:
         return None
     call.session, call.token = session, token
@@ -251,7 +251,7 @@ class _PageEndpoint:
         call = Call(service, scope, receive)
         viewer: Viewer | None = None
         try:
-            visitor = _visitor(call)
+            visitor = await _visitor(call)
             if visitor is None:
                 raise _ToLogin
             token, viewer = visitor
@@ -513,7 +513,9 @@ class _Login:
         stored = {name: value for name, _, value in cookies}.get(_LOGIN, "")
         if not stored or not hmac.compare_digest(stored.encode("latin-1"), _one(form, "csrf").encode()):
             return self._page(to, "The form was too old, or cookies are off. Try again.", 403)
-        opened = await self.service.in_thread(self.service.tokens.open_session, _one(form, "token").strip())
+        service, secret = self.service, _one(form, "token").strip()
+        await service.tokens.find(secret, service.in_thread)  # it may be new
+        opened = await service.in_thread(service.tokens.open_session, secret)
         if opened is None:
             return self._page(to, "This token is not known, was revoked or has expired. Use another one.", 401)
         return _redirect(to, (b"set-cookie", session_cookie(opened[1], self.service.secure).encode()))
