@@ -1,5 +1,6 @@
 """A server among strangers: hostile requests and their outcomes, tokens and scopes, headers, and what is logged."""
 
+import contextlib
 import json
 import logging
 import re
@@ -17,7 +18,9 @@ from served import ARROW, NAME, Client, declared, service_at, some_rows
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.ledger import Ledger
 from taciturn.contract.contract import contract_of
+from taciturn.service import host
 from taciturn.service.app import OPERATIONS, SECURITY
+from taciturn.service.host import PAGE
 from taciturn.service.server import running
 from taciturn.service.service import Limits, Service
 from taciturn.service.tokens import Tokens, csrf_token, session_cookie
@@ -468,6 +471,82 @@ def test_releases_come_by_pages(site):
     page = site.client.get(f"/v1/streams/{NAME}/models?after=1&weights=true").json()
     assert ([each["t"] for each in page["releases"]], page["next"]) == ([20], None)
     assert len(page["releases"][0]["model"]) == 5
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory):
+    """A server with 600 releases of 300 weights, two pages for a token at a time."""
+    service = Service(Store(tmp_path_factory.mktemp("wide") / "streams.db"), tick=0.05, limits=Limits(pages=2))
+    contract = declared(100_000, 1)
+    contract["columns"]["word"] = {"hash": 300}
+    service.create(NAME, contract_of(contract))
+    secret = service.tokens.create(["admin"])[1]
+    with running(service) as address:
+        made = Site(service, address, secret)
+        for number in range(6):
+            made.client.learn(some_rows(100), f"key {number}")
+        while service.host(NAME).view.k < 600:
+            time.sleep(0.02)
+        yield made
+
+
+def stored_releases(site):
+    return [json.loads(line) for chunk in site.service.store.releases(NAME) for line in chunk.content.splitlines()]
+
+
+def test_a_page_has_as_many_releases_as_fit_in_it(wide):
+    """However many are asked for; all pages together have all releases, with their weights."""
+    expected, read, pages, following = stored_releases(wide), [], 0, 0
+    size = len(json.dumps(expected[0]))
+    while following is not None:
+        answer = wide.client.get(f"/v1/streams/{NAME}/models?weights=true&limit=1000&after={following}")
+        page = answer.json()
+        assert len(answer.content) < PAGE + 2 * size
+        assert page["next"] is None or len(answer.content) > PAGE - 2 * size
+        read += page["releases"]
+        pages += 1
+        following = page["next"]
+    assert read == expected
+    assert pages >= 3
+    short = wide.client.get(f"/v1/streams/{NAME}/models?limit=1000").json()
+    assert short["releases"] == [{name: each[name] for name in ("k", "t", "noise_sd")} for each in expected]
+    assert short["next"] is None
+
+
+def test_events_have_as_many_releases_as_fit_in_a_part(wide):
+    headers = {"authorization": f"Bearer {wide.secret}", "last-event-id": "0"}
+    read = []
+    with httpx.stream("GET", f"{wide.address}/v1/streams/{NAME}/live", headers=headers) as answer:
+        for line in answer.iter_lines():
+            if line.startswith("data: "):
+                read.append(json.loads(line.removeprefix("data: ")))
+            if len(read) == 600:
+                break
+    assert read == stored_releases(wide)
+
+
+def test_a_token_reads_few_pages_at_a_time(wide, monkeypatch):
+    """A page that is not read stays in memory until its client is cut off: so there are few."""
+    monkeypatch.setattr(host, "PAGE", 2**24)  # more than the system holds for a client
+    path = f"/v1/streams/{NAME}/models?weights=true&limit=1000"
+    other = Client(wide.address, wide.service.tokens.create(["read"])[1])
+    with contextlib.ExitStack() as stack:
+        for _ in range(2):
+            slow = stack.enter_context(socket.socket())
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            slow.connect(("127.0.0.1", wide.port))
+            slow.sendall(wide.request("GET", path))
+        until = time.monotonic() + 5.0
+        while sum(wide.service.pages.values()) < 2 and time.monotonic() < until:
+            time.sleep(0.01)
+        answer = wide.client.get(path)
+        assert answer.status_code == 429
+        assert "pages" in answer.json()["error"]
+        assert wide.client.get(f"/v1/streams/{NAME}/models").status_code == 200
+        assert other.get(path).status_code == 200
+    while sum(wide.service.pages.values()) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert wide.client.get(path).status_code == 200
 
 
 def test_predictions_are_those_of_the_model(site, tmp_path):

@@ -734,13 +734,33 @@ async def one_model(call: Call) -> Answer:
 
 async def list_models(call: Call) -> Answer:
     """Releases by pages."""
-    query = call.query
-    host = call.service.host(call.parameters["s"])
+    query, service = call.query, call.service
+    host = service.host(call.parameters["s"])
     after, limit = natural(query, "after", 0, 2**53), max(1, natural(query, "limit", 100, 1000))
-    view = host.view
-    made = await call.service.in_thread(host.releases, after, limit, flag(query, "weights"))
-    last = made[-1].k if made else view.k
-    return json_answer(messages.Releases(host.name, made, last if last < view.k else None))
+    weights, view, owner = flag(query, "weights"), host.view, owner_of(call)
+    if weights and service.pages[owner] >= service.limits.pages:
+        raise Busy("as many pages with weights are read by this token as this server allows. Try again in a second.")
+    service.pages[owner] += weights
+    try:
+        made = await service.in_thread(host.releases, after, limit, weights)
+    except BaseException:
+        service.pages[owner] -= weights
+        raise
+
+    last = after + len(made) if made else view.k
+    stored: list[Any] = [msgspec.Raw(each) for each in made]
+    answer = json_answer(messages.Releases(host.name, stored, last if last < view.k else None))
+    if not weights:
+        return answer
+
+    async def page(content: Any) -> AsyncGenerator[bytes, None]:
+        try:
+            for start in range(0, len(content), PART):
+                yield content[start : start + PART]
+        finally:  # read, or its client has left
+            service.pages[owner] -= 1
+
+    return answer._replace(content=page(answer.content))
 
 
 async def live(call: Call) -> Answer:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from taciturn._util.arrays import Array
@@ -37,7 +38,13 @@ from taciturn.service import messages
 from taciturn.service.predictor import RowPredictor
 from taciturn.service.rank import Ranker
 from taciturn.service.rows import PlainRows, RowBatch, encoded
-from taciturn.store import Saved, Store
+from taciturn.store import Chunk, Saved, Store
+
+PAGE = 2**20
+"""Bytes of releases with weights that are read and sent together; a release that is longer is sent alone."""
+
+READ = 2**25
+"""Bytes of releases that are read for a page without weights."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +193,7 @@ class Host:
         if found is None:
             raise LookupError(f"release {k} is not in the store")
         chunk, visible_at = found
-        return json.loads(chunk.content.split(b"\n")[k - chunk.first]), visible_at
+        return json.loads(next(_lines_from(chunk, k))), visible_at
 
     def _model(self, line: dict[str, Any]) -> Model:
         k, t = line.get("k", 0), line.get("t", 0)
@@ -238,25 +245,30 @@ class Host:
             return None
         return view.body if k == view.k else model_body(self._model(self._line(k)[0]))
 
-    def releases(self, after: int, most: int, weights: bool = False) -> list[messages.Released]:
-        """The visible releases after a number, at most so many."""
-        made: list[messages.Released] = []
-        last = min(self.view.k, after + most)
-        for line in self._lines(after, last):
-            more = (line["model"], line.get("point")) if weights else (None, None)
-            made.append(messages.Released(line["k"], line["t"], line["noise_sd"], *more))
+    def releases(self, after: int, most: int, weights: bool = False) -> list[bytes]:
+        """The visible releases after a number, each as JSON (`messages.Released`): so many, or fewer if they are long.
+
+        Weights are copied as they are stored. At least one release is there, if one follows.
+        """
+        made: list[bytes] = []
+        decode, left = (_decode_weights, PAGE) if weights else (_decode_summary, READ)
+        for line in self._lines(after, min(self.view.k, after + most)):
+            made.append(msgspec.json.encode(decode(line)))
+            left -= len(line)
+            if left <= 0:
+                break
         return made
 
-    def _lines(self, after: int, last: int) -> Iterator[dict[str, Any]]:
+    def _lines(self, after: int, last: int) -> Iterator[bytes]:
         while after < last:
             found = self.store.chunk(self.lineage, after + 1)
             if found is None:
                 return
             chunk, _ = found
-            lines = chunk.content.split(b"\n")
-            for number in range(after + 1, min(chunk.last, last) + 1):
-                yield json.loads(lines[number - chunk.first])
-            after = min(chunk.last, last)
+            lines = _lines_from(chunk, after + 1)
+            for _ in range(after, min(chunk.last, last)):
+                yield next(lines)
+            after = chunk.last
 
     def predict_plain(self, rows: Sequence[Any], probabilities: bool = False) -> messages.Predictions | None:
         """Predictions for a few rows whose numbers are finite; None if one of them needs `predict`."""
@@ -344,6 +356,38 @@ class Host:
             self.contract.declared,
             self.plan.warning,
         )
+
+
+class _Summary(msgspec.Struct):
+    """The line of a release, as far as it is sent without weights."""
+
+    k: int
+    t: int
+    noise_sd: float
+
+
+_NO_POINT = msgspec.Raw()
+
+
+class _Weights(_Summary, omit_defaults=True):
+    """The line with weights, which are not decoded."""
+
+    model: msgspec.Raw
+    point: msgspec.Raw = _NO_POINT
+
+
+_decode_summary = msgspec.json.Decoder(_Summary).decode
+_decode_weights = msgspec.json.Decoder(_Weights).decode
+
+
+def _lines_from(chunk: Chunk, k: int) -> Iterator[bytes]:
+    """The lines of a chunk from a release on, without a copy of the others."""
+    start = 0
+    for _ in range(chunk.first, k):
+        start = chunk.content.index(b"\n", start) + 1
+    while (end := chunk.content.find(b"\n", start)) >= 0:
+        yield chunk.content[start:end]
+        start = end + 1
 
 
 def model_body(model: Model) -> bytes:

@@ -10,8 +10,6 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
-import msgspec
-
 if TYPE_CHECKING:
     from taciturn.service.service import Service
 
@@ -62,8 +60,8 @@ async def release_events(service: Service, name: str, after: int | None) -> Asyn
         host = service.host(name)
         while seen < host.view.k:
             made = await service.in_thread(host.releases, seen, _AT_ONCE, True)
-            yield b"".join(_event(each.k, msgspec.json.encode(each)) for each in made)
-            seen = made[-1].k
+            yield b"".join(_event(number, each) for number, each in enumerate(made, seen + 1))
+            seen += len(made)
         if host.view.closed:
             yield b"event: closed\ndata: {}\n\n"
             return

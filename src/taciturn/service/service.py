@@ -9,6 +9,7 @@ import logging
 import re
 import secrets
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -96,6 +97,8 @@ class Limits:
         labels, for each stream.
     connections, address_connections, live : int
         Open connections, those of them from one address, and those for server-sent events.
+    pages : int
+        Pages of releases with weights that are read and sent at a time, for each token.
     streams, dimension : int
         Streams of a store, and features of a stream.
     """
@@ -118,6 +121,7 @@ class Limits:
     connections: int = 1_000
     address_connections: int = 250
     live: int = 200
+    pages: int = 4
     streams: int = 256
     dimension: int = 2**16
 
@@ -197,6 +201,7 @@ class Service:
         self.writers: dict[str, Writer] = {}
         self.turns = Turns(store.database.backend.one_writer)
         self.connections = 0
+        self.pages: Counter[str] = Counter()  # by the owners of tokens
         self.live = 0
         self.bodies = 0
         self.ready = False
