@@ -192,6 +192,20 @@ HOSTILE = {
     "an unknown method": (lambda s: s.request("DELETE", f"/v1/streams/{NAME}"), 405),
     "no method at all": (lambda s: b"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03" + b"x" * 40, 400),
     "a long address": (lambda s: s.request("GET", f"/v1/streams?{'x' * 9_000}"), (400, 431)),
+    "no host": (lambda s: _without_host(s.request("GET", "/healthz")), 400),
+    "two hosts": (lambda s: s.request("GET", "/healthz", Host="y"), 400),
+    "two equal hosts": (lambda s: s.request("GET", "/healthz", Host="x"), 400),
+    "two hosts of HTTP/1.0": (
+        lambda s: s.request("GET", "/healthz", Host="y").replace(b"HTTP/1.1", b"HTTP/1.0"),
+        400,
+    ),
+    "HTTP/0.9": (lambda s: b"GET /healthz\r\n\r\n", 400),
+    "HTTP/0.9 by name": (lambda s: s.request("GET", "/healthz").replace(b"HTTP/1.1", b"HTTP/0.9"), 400),
+    "HTTP/2 without a word": (lambda s: s.request("GET", "/healthz").replace(b"HTTP/1.1", b"HTTP/2.0"), 400),
+    "a good request after one without a host": (
+        lambda s: _without_host(s.request("GET", "/healthz")) + s.request("POST", EXAMPLES, ROW, **KEY),
+        400,
+    ),
     "a large header": (lambda s: s.request("GET", "/healthz", x="y" * 9_000), 431),
     "thousands of headers": (
         lambda s: s.request("GET", "/healthz", **{f"x{number}": "y" for number in range(2_000)}),
@@ -444,6 +458,16 @@ def test_every_answer_has_the_headers_of_a_careful_server(site):
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert "server" not in answer.headers
         assert "cache-control" in answer.headers
+        assert "strict-transport-security" not in answer.headers
+
+
+def test_every_answer_of_a_server_with_tls_asks_browsers_to_come_by_it_only(tmp_path):
+    service, secret = service_at(tmp_path / "streams.db", secure=True)
+    with running(service) as address:
+        for path in ("/nothing", "/healthz", "/login", "/static/dashboard.css", "/v1/streams"):
+            for token in (secret, "none"):
+                answer = Client(address, token).get(path)
+                assert answer.headers.get_list("strict-transport-security") == ["max-age=31536000"]
 
 
 def test_the_latest_model_has_a_tag(site):

@@ -28,6 +28,9 @@ from taciturn.service.app import CONNECTION, PART, Application
 from taciturn.service.listener import Listener
 from taciturn.service.service import Limits, Service
 
+_HSTS_S = 365 * 86_400
+"""Seconds for which a browser that was here by TLS comes by TLS only (RFC 6797)."""
+
 
 def protocol(limits: Limits) -> type[HttpToolsProtocol]:
     """Uvicorn's protocol, with these limits."""
@@ -131,8 +134,14 @@ def protocol(limits: Limits) -> type[HttpToolsProtocol]:
                 self._timer = None
 
         def on_headers_complete(self) -> None:
+            if self.transport.is_closing():  # after a request that was answered by an error
+                return
             self._arrived()
             self._in_head = False
+            version, hosts = self.parser.get_http_version(), sum(name == b"host" for name, _ in self.headers)
+            if not (hosts == 1 or (hosts == 0 and version == "1.0")) or version not in ("1.0", "1.1"):
+                self._end(b"400 Bad Request")
+                return
             if self._size > limits.head:
                 head = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
                 if head > limits.head:
@@ -243,6 +252,7 @@ def server_of(service: Service, host: str = "127.0.0.1", port: int = 8000, **set
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        headers=[("strict-transport-security", f"max-age={_HSTS_S}")] if service.secure else [],
         timeout_keep_alive=int(max(1, service.limits.head_seconds)),
         timeout_graceful_shutdown=5,
         **settings,
