@@ -1,8 +1,11 @@
 """`taciturn serve` and `taciturn token`."""
 
 import json
+import os
 import re
 import ssl
+import subprocess
+import sys
 
 import httpx
 import pytest
@@ -105,6 +108,31 @@ def test_it_serves_until_it_is_told_to_stop(tmp_path):
     secret = answer("token", "create", "--store", tmp_path / "s.db", "--scope", "admin")["token"]
     with served_by_command("--store", tmp_path / "s.db") as where, Client(where, secret) as client:
         assert client.streams() == []
+
+
+def first_lines(*arguments):
+    """What `taciturn serve` says until it serves, and after; it has compiled before."""
+    command = [sys.executable, "-m", "taciturn", "serve", "--port", "0", *map(str, arguments)]
+    known = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=known) as one:
+        try:
+            while not (line := one.stdout.readline()).startswith("Serving"):
+                assert line.startswith("Compiling"), line
+            httpx.get(f"{line.split()[3].rstrip(';')}/healthz", timeout=20.0)
+        finally:
+            one.terminate()
+        return one.stdout.read()
+
+
+def test_it_says_what_does_not_protect_the_store(tmp_path):
+    answer("token", "create", "--store", tmp_path / "s.db", "--scope", "read")
+    bare = first_lines("--store", tmp_path / "s.db").splitlines()
+    assert [line.partition(":")[0] for line in bare] == ["States are not encrypted", "No witness"]
+    key, witness = tmp_path / "k", tmp_path / "w.db"
+    new_key(key)
+    assert first_lines("--store", tmp_path / "t.db", "--key", key, "--witness", witness).startswith(
+        "Nobody has a token"
+    )
 
 
 def test_a_store_whose_key_is_missing_or_another_is_not_served(tmp_path):

@@ -8,6 +8,8 @@ import ipaddress
 import re
 import socket
 import sys
+import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,6 +26,9 @@ if TYPE_CHECKING:  # imported inside commands, so that the others start fast
 
 _SWITCH = 2e-4
 """Seconds for which a thread that learns may keep the interpreter from the one that answers."""
+
+_SLOW_S = 2.0
+"""Seconds after which a start says what it waits for."""
 
 StoreOption = Annotated[str, typer.Option(help="Database of the streams: a SQLite file, or postgresql://….")]
 
@@ -83,6 +88,7 @@ def serve(
     from taciturn.service.listener import within_descriptors
     from taciturn.service.server import server_of
     from taciturn.service.service import Limits, Service
+    from taciturn.service.warm_up import warm_up
     from taciturn.store import Store
 
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s", level=logging.WARNING)
@@ -108,11 +114,29 @@ def serve(
             secure=secure,
         )
         service.must_read_one()
+        with _told_if_slow(None if as_json else "Compiling for this machine, as its first start does …"):
+            warm_up(service)
+        encrypted = bool(service.store.key_id)
         where = f"{'https' if tls_cert else 'http'}://{_named(host)}:{listening.getsockname()[1]}"
         if as_json:
-            print_json({"address": where, "store": service.store.address, "tick": seconds, "secure": secure})
+            print_json(
+                {
+                    "address": where,
+                    "store": service.store.address,
+                    "tick": seconds,
+                    "secure": secure,
+                    "encrypted": encrypted,
+                    "witness": witness is not None,
+                }
+            )
         else:
             typer.echo(f"Serving {service.store.address} at {where}; stop with Ctrl-C.")
+            if not encrypted:
+                typer.echo(
+                    "States are not encrypted: who reads the database reads exact statistics of rows. Pass --key."
+                )
+            if witness is None:
+                typer.echo("No witness: a database restored from a backup may release rounds again. Pass --witness.")
             if not service.tokens.list():
                 typer.echo(f"Nobody has a token yet: taciturn token create --store {store} --scope admin")
         if seed is not None:
@@ -123,6 +147,18 @@ def serve(
         sys.setswitchinterval(_SWITCH)
         tls: dict[str, Any] = {"ssl_certfile": str(tls_cert), "ssl_keyfile": str(tls_key)} if tls_cert else {}
         server_of(service, host, port, **tls).run(sockets=[listening])
+
+
+@contextlib.contextmanager
+def _told_if_slow(sentence: str | None) -> Iterator[None]:
+    """Print a sentence if a block takes a while."""
+    timer = threading.Timer(_SLOW_S, typer.echo, [sentence])
+    if sentence is not None:
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _check_certificate(certificate: Path, key: Path | None) -> None:
