@@ -14,7 +14,6 @@ import contextlib
 import logging
 import resource
 import socket
-import ssl
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -58,9 +57,7 @@ class Listener:
         For https.
     """
 
-    def __init__(
-        self, listening: socket.socket, service: Service, protocol: Callable[[], Any], tls: ssl.SSLContext | None
-    ) -> None:
+    def __init__(self, listening: socket.socket, service: Service, protocol: Callable[[], Any], tls: Any) -> None:
         self._listening = listening
         self._service = service
         self._limits = service.limits

@@ -6,7 +6,8 @@ answer that was not read in time. How large a body may be is for `taciturn.servi
 
 An application finds its connection in the scope (`CONNECTION`), and gets from it a body that is there, and gives it an
 answer that is ready, in one call each. Where that cannot be done, it uses `receive` and `send`, which are the
-definition.
+definition. All this knows attributes of uvicorn's protocol that are not documented, so `pyproject.toml` allows the
+minor version only with which it was tested.
 """
 
 from __future__ import annotations
