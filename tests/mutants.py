@@ -26,6 +26,8 @@ SELECTED = (
     "service/test_events.py::test_nothing_of_an_event_is_in_clear",
     "service/test_renewal.py",
     "service/test_rank.py::test_what_one_visitor_draws_changes_no_action_of_others",
+    "store/test_restores.py::test_under_processes_that_use_it_a_backup_neither_goes_on_nor_is_shown"
+    "[SQLite-with a witness]",
     "engines/test_files.py::test_gaps_other_queries_and_files_that_come_twice_are_rejected",
     "core/test_block_sums.py::test_sums_of_other_bounds_or_another_point_are_rejected",
     "core/test_block_sums.py::test_no_count_or_sum_overflows",
@@ -162,6 +164,18 @@ MUTANTS = (
         "store/store.py",
         "            if inserted != len(part):\n",
         "            if inserted > len(part):\n",
+    ),
+    Mutant(
+        "the witness is asked after the commit only",
+        "store/store.py",
+        "            self._witness.must_allow(saved.lineage, saved.place, saved.name)\n",
+        "            pass\n",
+    ),
+    Mutant(
+        "a release is read without a look at the witness",
+        "store/store.py",
+        "        self._must_be_newest(name, lineage, Place(int(generation), chain, previous=previous), newest)\n",
+        "",
     ),
     Mutant(
         "a release is shown before its tick",

@@ -172,13 +172,29 @@ def test_a_witness_that_cannot_be_told(memory, monkeypatch):
     advance(store)
     with contextlib.closing(sqlite3.connect(witness, isolation_level=None)) as other:
         saved = store.load(NAME)
-        other.execute("BEGIN EXCLUSIVE")
+        other.execute("BEGIN IMMEDIATE")  # it can be read, and not written
         with pytest.raises(StoreUnavailable, match="could not be told of what"):
             advance(store, saved=saved)
         with pytest.raises(StoreUnavailable):
             list(store.releases(NAME))
     assert [chunk.first for chunk in store.releases(NAME)] == [1, 2]
     assert Store(path, witness=witness).load(NAME).position[0] == 2
+
+
+def test_a_witness_that_cannot_be_asked(memory, monkeypatch):
+    """Nothing is committed, and nothing may be shown; later the same commit succeeds."""
+    monkeypatch.setattr(database, "WAIT", 0.1)
+    store = created(memory / "streams.db", witness=memory / "witness.db")
+    saved = advance(store)
+    with contextlib.closing(sqlite3.connect(memory / "witness.db", isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(StoreUnavailable, match=r"witness.*Nothing was committed"):
+            advance(store, saved=saved)
+        for show in (lambda: list(store.releases(NAME)), lambda: store.chunk(saved.lineage, 1)):
+            with pytest.raises(StoreUnavailable):
+                show()
+    assert [chunk.first for chunk in store.releases(NAME)] == [1]
+    assert advance(store, saved=saved).position[0] == 2
 
 
 def test_many_threads_share_a_store(address):

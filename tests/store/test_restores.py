@@ -20,6 +20,7 @@ from taciturn import Ledger, Privacy
 from taciturn.accounting.cost import FREE, gaussian
 from taciturn.errors import StateConflict
 from taciturn.store import Chunk, Store
+from taciturn.store.database import Database, StoreReplaced
 
 NAME = "stream"
 COST = gaussian(1e-4)
@@ -239,7 +240,7 @@ def test_a_file_that_is_replaced_while_it_is_open(tmp_path, way):
 
 
 def test_of_two_copies_with_one_witness_one_goes_on(tmp_path):
-    """Both are opened while they agree; the second to commit is rejected, however often it tries."""
+    """Both are opened while they agree; the second to commit is rejected before COMMIT, however often it tries."""
     (tmp_path / "folder").mkdir()
     witness = tmp_path / "witness.db"
     first = Store(tmp_path / "folder" / "streams.db", witness=witness)
@@ -249,8 +250,10 @@ def test_of_two_copies_with_one_witness_one_goes_on(tmp_path):
     second = Store(tmp_path / "clone" / "streams.db", witness=witness)
     used = second.load(NAME)
     advance(first)
-    with pytest.raises(StateConflict, match="differ"):
+    with pytest.raises(StateConflict, match="behind"):
         advance(second, used)
+    with second.database.transaction(write=False) as now:
+        assert now.rows("SELECT generation FROM streams") == [(1,)]
     for _ in range(2):
         with pytest.raises(StateConflict, match=r"differ|behind"):
             advance(second)
@@ -294,3 +297,153 @@ def test_a_witness_is_told_of_a_commit_whose_process_stopped(tmp_path, monkeypat
         with pytest.raises(StateConflict, match="behind"):
             Store(path, witness=witness)
         shutil.copyfile(tmp_path / "newest.db", path)
+
+
+class Kept:
+    """A database, and a backup of it that is put back while stores have it open."""
+
+    def __init__(self, address, folder, server=None):
+        self.address, self.server, self.copy = address, server, f"{folder}/copy"
+
+    def back_up(self):
+        if self.server is None:
+            shutil.copyfile(self.address, self.copy)
+        else:
+            program(self.server, "pg_dump", "-Fc", "-f", self.copy, self.address)
+
+    def put_back(self):
+        if self.server is None:
+            shutil.copyfile(self.copy, self.address)
+        else:
+            program(self.server, "pg_restore", "--clean", "-d", self.address, self.copy)
+
+    def content(self):
+        """Generations of its streams, and all releases."""
+        with Database(self.address).transaction(write=False) as now:
+            generations = now.rows("SELECT generation FROM streams ORDER BY lineage")
+            return generations, now.rows("SELECT lineage, last FROM releases ORDER BY lineage, last")
+
+
+@pytest.fixture(params=["SQLite", "PostgreSQL"])
+def kept(request, tmp_path):
+    if request.param == "SQLite":
+        return Kept(str(tmp_path / "streams.db"), tmp_path)
+    server = request.getfixturevalue("server")
+    if server.own is None:
+        pytest.skip("programs such as pg_dump come with the server of the wheel")
+    return Kept(server.new_database(), tmp_path, server)
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("witnessed", [True, False], ids=["with a witness", "without"])
+def test_under_processes_that_use_it_a_backup_neither_goes_on_nor_is_shown(kept, tmp_path, witnessed):
+    """One has the state of the backup in memory, which it could commit to. Without a witness each knows what it saw."""
+    create(kept.address, tmp_path / "witness.db" if witnessed else None)
+    stores = first, second, reader = [Store(kept.address) for _ in range(3)]
+    used = second.load(NAME)
+    kept.back_up()
+    shown = advance(first)
+    if not witnessed:
+        second.load(NAME)
+    reader.check_newest()
+    assert reader.chunk("a", 2)[0].content == b"1"
+    kept.put_back()
+    before = kept.content()
+    for _ in range(2):
+        with pytest.raises(StoreReplaced):
+            advance(second, used)
+        for store in stores:
+            for show in (store.check_newest, lambda store=store: store.load(NAME)):
+                with pytest.raises(StoreReplaced):
+                    show()
+            for number in (1, 2, 3):
+                with pytest.raises(StoreReplaced):
+                    store.chunk("a", number)
+            with pytest.raises(StoreReplaced):
+                list(store.releases(NAME))
+    assert kept.content() == before
+    assert shown.position[0] == 2
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("witnessed", [True, False], ids=["with a witness", "without"])
+def test_what_another_copy_released_is_not_shown(kept, tmp_path, witnessed):
+    """However it came there: its generation is that of what was shown, and its hash is another."""
+    create(kept.address, tmp_path / "witness.db" if witnessed else None)
+    first, reader = Store(kept.address), Store(kept.address)
+    advance(first)
+    assert reader.chunk("a", 2)[0].content == b"1"
+    with Database(kept.address).transaction() as now:
+        now.execute("UPDATE streams SET chain = 'of other commits'")
+        now.execute("UPDATE releases SET content = ? WHERE first = 2", b"2")
+    for store in (first, reader):
+        for number in (1, 2):
+            with pytest.raises(StoreReplaced):
+                store.chunk("a", number)
+
+
+def test_what_was_behind_without_a_witness_stays_so_until_it_is_the_newest_again(tmp_path):
+    """Another process goes on from the backup, past what was shown."""
+    path = tmp_path / "streams.db"
+    create(path, None)
+    store = Store(path)
+    backup = path.read_bytes()
+    for _ in range(2):
+        advance(store)
+    newest = path.read_bytes()
+    path.write_bytes(backup)
+    with pytest.raises(StoreReplaced):
+        store.check_newest()
+    other = Store(path)
+    for _ in range(4):
+        advance(other)
+    for look in (store.check_newest, lambda: store.chunk("a", 1), lambda: store.load(NAME)):
+        with pytest.raises(StoreReplaced):
+            look()
+    path.write_bytes(newest)
+    store.check_newest()
+    assert advance(store).position[0] == 4
+
+
+def test_one_commit_that_does_not_follow_is_noticed_without_a_witness(tmp_path):
+    """Another process was faster than a look at the backup."""
+    path = tmp_path / "streams.db"
+    create(path, None)
+    store = Store(path)
+    backup = path.read_bytes()
+    advance(store)
+    path.write_bytes(backup)
+    for _ in range(2):
+        advance(Store(path))
+    with pytest.raises(StoreReplaced):
+        store.chunk("a", 2)
+
+
+@pytest.mark.parametrize("what", ["a stream that was opened after it", "a ledger that went on after it"])
+def test_a_backup_that_lacks_what_the_witness_knows_is_noticed_while_it_is_open(tmp_path, what):
+    """Its streams are where they were."""
+    path, witness = tmp_path / "streams.db", tmp_path / "witness.db"
+    create(path, witness)
+    store = Store(path)
+    store.check_newest()
+    backup = path.read_bytes()
+    if what.startswith("a stream"):
+        Store(path).create("another", lineage="b", position=(0, 0, 0, "0"), reserved=COST)
+    else:
+        Ledger(path).charge(COST)
+    store.check_newest()
+    path.write_bytes(backup)
+    with pytest.raises(StoreReplaced, match="is behind its witness"):
+        store.check_newest()
+
+
+def test_reading_what_the_witness_knows_waits_for_nobody_who_writes_there(tmp_path):
+    """A place that is stored already is not stored again."""
+    witness = tmp_path / "witness.db"
+    create(tmp_path / "streams.db", witness)
+    store = Store(tmp_path / "streams.db")
+    with contextlib.closing(sqlite3.connect(witness, isolation_level=None)) as busy:
+        busy.execute("BEGIN IMMEDIATE")
+        assert store.load(NAME).position[0] == 1
+        assert [chunk.last for chunk in store.releases(NAME)] == [1]
+        store.check_newest()

@@ -221,9 +221,13 @@ def test_a_witness_that_is_away_stops_the_show(tmp_path, monkeypatch):
     address, witness = tmp_path / "stream.db", tmp_path / "witness.db"
     store = Store(address, witness=witness)
     saved = create(store)
+    begin = store._witness._database.backend.begin
 
     def away(connection, write):
-        raise StoreUnavailable("away. Nothing was committed; try again later.")
+        """From the commit on: before it, the witness is only read."""
+        if write:
+            raise StoreUnavailable("away. Nothing was committed; try again later.")
+        return begin(connection, write)
 
     with monkeypatch.context() as patched:
         patched.setattr(store._witness._database.backend, "begin", away)

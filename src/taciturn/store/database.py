@@ -56,6 +56,10 @@ class OutcomeUnknown(StoreUnavailable):
     """COMMIT failed, and whether it took effect is unknown."""
 
 
+class StoreReplaced(StateConflict):
+    """A database that is not the newest copy of itself, or not the one that was opened: nothing of it may be shown."""
+
+
 class Transaction(Protocol):
     """An open transaction."""
 
@@ -232,7 +236,7 @@ class Database:
         self.backend.commit(connection)
         self._identity = self._identity or identity
         if identity != self._identity:
-            raise StateConflict(
+            raise StoreReplaced(
                 f"{self.address} is not the database that was opened, but {identity}: it was moved, replaced or "
                 "restored while it was in use. Open it again, which checks whether it is the newest."
             )
@@ -247,7 +251,7 @@ class Database:
         [(witness,)] = now.rows("SELECT witness FROM place")
         if witness != self.witness:
             changed = "no longer has the witness that it had" if self.witness else "was given a witness"
-            raise StateConflict(
+            raise StoreReplaced(
                 f"{self.address} {changed} since this process opened it. Nothing was committed; open it again."
             )
 

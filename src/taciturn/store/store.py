@@ -3,8 +3,10 @@
 **Order.** A commit is one transaction; anything is shown only after it:
 
 1. compare the stream's (lineage, generation, token) with those of the state that was used, and store those of the new
-   state, in one UPDATE; with them the new state, what it has spent, its position in the input and its chain hash; add
-   the layers of users' records that are new, and remove those that the new state does not name;
+   state, in one UPDATE; with them the new state, what it has spent, its position in the input and its chain hash; then,
+   as no other process can change the row any more, compare the state that was used with the last that this process and
+   the witness have seen; add the layers of users' records that are new, and remove those that the new state does not
+   name;
 2. insert the releases: this table is the outbox, from which they are shown, not before `visible_at` if that is given;
    insert the requests whose rows the new state has learnt; erase the events that it has learnt
    (`taciturn.store.events`);
@@ -34,7 +36,13 @@ the rows before it, and so are the users' records after those rows: whoever lear
 is rejected. (vi) *Unknown outcome.* If COMMIT fails, the row is read again in a new transaction that locks it, and so
 waits for the one in doubt: it has the new token, and the commit took effect, or it has not, and nothing did. ∎
 
-The proof assumes that the database is the newest one. A restored backup is noticed as `taciturn.store.witness` says.
+The proof assumes that the database is the newest one. A backup or another copy that is put in its place while it is in
+use is neither shown nor gone on from. *Each read that shows a release* reads in one statement, and so from one
+snapshot, the release and the stream's generation and chain, and compares these with the highest that this process and
+its witness have seen (`Store._must_be_newest`); so does each commit, before COMMIT, with those of the state that was
+used. Without a witness a process knows only what it has seen itself: what was behind once is then rejected until it is
+again what that process has seen, as others may have gone on from there. A backup that is put back while no process runs
+is noticed as `taciturn.store.witness` says.
 
 The chain hash covers the token, numbers of rounds and releases, spent and the releases, all of which are public once
 they are shown. It never covers the state or rows: a hash of them without a key would let others test guesses.
@@ -73,10 +81,19 @@ from taciturn.accounting.ledger import (
 from taciturn.core.state import learnt_before, new_name, read_extra, read_state
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, TaciturnError
 from taciturn.store.book import DatabaseBook, choose_population
-from taciturn.store.database import Database, OutcomeUnknown, Row, Transaction, check_name, in_parts, unavailable
+from taciturn.store.database import (
+    Database,
+    OutcomeUnknown,
+    Row,
+    StoreReplaced,
+    Transaction,
+    check_name,
+    in_parts,
+    unavailable,
+)
 from taciturn.store.encryption import Key, is_encrypted, read_key
 from taciturn.store.events import EVENTS, EventLog, begin_log, erase_events, learn_events, lock_events, take_over_events
-from taciturn.store.witness import Place, accepted
+from taciturn.store.witness import Place, accepted, not_behind
 
 _FIELDS = (
     "name, lineage, generation, token, t, k, reserved, spent, chain, previous, about, ledger, population, neighbours, "
@@ -239,6 +256,7 @@ class Store:
         self._witness = accepted(self.database, witness)
         self._ledgers: dict[tuple[str, str], Ledger] = {}
         self._newest: dict[str, Place] = {}  # what this process has seen, in case the file is overwritten meanwhile
+        self._behind: set[str] = set()  # lineages that were behind that when they were read last
 
     @classmethod
     def restored(
@@ -369,7 +387,7 @@ class Store:
             self._tell_closed(closes)
         if book is not None:
             book.tell_witness(lineage)
-        self._tell_witness(saved)
+        self._tell_witness(saved.lineage, saved.place)
         return saved
 
     def _succeed(self, now: Transaction, old: Saved, new: Saved) -> None:
@@ -441,26 +459,51 @@ class Store:
             known = ", ".join(self.names()) or "none"
             raise InvalidInput(f"{self.address} has no stream {name!r}; it has {known}. Check the name.")
         saved = replace(self._read(found[0]), layers=frozenset(name for (name,) in layers))
-        self._must_not_be_older(saved, newest.get(saved.lineage))
-        self._note(saved)
-        self._tell_witness(saved)
+        self._must_be_newest(saved.name, saved.lineage, saved.place, newest.get(saved.lineage))
         return saved
 
-    def _note(self, saved: Saved) -> None:
-        at = saved.place
-        if at.generation >= self._newest.get(saved.lineage, at).generation:
-            self._newest[saved.lineage] = at
+    def _must_be_newest(self, name: str, lineage: str, here: Place, newest: Place | None) -> None:
+        """Reject a stream, as it was read, that is behind what this process had seen before, or its witness has seen.
 
-    def _must_not_be_older(self, saved: Saved, newest: Place | None) -> None:
-        """Reject a stream that is older than this process has seen it."""
-        here = saved.place
-        if newest is None or here[:2] == newest[:2] or here.generation > newest.generation:
+        After the transaction: one that waited for the witness would keep others from their COMMIT.
+        """
+        self._must_follow(name, lineage, here, newest)
+        self._note(lineage, here)
+        self._tell_witness(lineage, here)
+
+    def _note(self, lineage: str, at: Place) -> None:
+        if at.generation >= self._newest.get(lineage, at).generation:
+            self._newest[lineage] = at
+
+    def _must_follow(self, name: str, lineage: str, here: Place, newest: Place | None) -> None:
+        """Reject a stream that is behind what this process has seen of it, or came to where it is from elsewhere."""
+        if newest is None:
             return
-        raise StateConflict(
-            f"{saved.name} is at generation {here.generation}, and this process has seen {newest.generation}: "
+        same = here[:2] == newest[:2]
+        next_one = here.generation == newest.generation + 1 and here.previous in (None, newest.chain)
+        further = here.generation > newest.generation + 1 and (self._witness or lineage not in self._behind)
+        if same or next_one or further:
+            self._behind.discard(lineage)
+            return
+        self._behind.add(lineage)
+        raise StoreReplaced(
+            f"{name} is at generation {here.generation}, and this process has seen {newest.generation}: "
             f"{self.address} was replaced by a backup or a copy while it was in use. Continue the newest database; "
             "or open a second, separately charged stream with `taciturn store adopt`."
         )
+
+    def check_newest(self) -> None:
+        """Reject a database that is behind what this process has seen of its streams, or its witness of anything."""
+        newest = dict(self._newest)
+        if self._witness is not None:
+            not_behind(self.database, self._witness)
+        with self.database.transaction(write=False) as now:
+            self.database.must_have_the_witness(now)
+            rows = now.rows("SELECT name, lineage, generation, chain, previous FROM streams")
+        for name, lineage, generation, chain, previous in rows:
+            here = Place(int(generation), chain, previous=previous)
+            self._must_follow(name, lineage, here, newest.get(lineage))
+            self._note(lineage, here)
 
     def commit(
         self,
@@ -507,6 +550,7 @@ class Store:
         try:
             with self.database.transaction() as now:
                 self._advance(now, saved, new)
+                self._must_go_on_from_the_newest(saved)
                 self._change_layers(now, saved, layers)
                 for chunk in releases:
                     now.execute(
@@ -529,11 +573,20 @@ class Store:
                     self._record_spent_within(now, new, learnt, position[2] > saved.position[2])
         except OutcomeUnknown as error:
             self._read_back(saved, new, error)
-        self._note(new)
-        self._tell_witness(new)
+        self._note(new.lineage, new.place)
+        self._tell_witness(new.lineage, new.place)
         if saved.ledger:
             self._mirror(new, learnt.finished)
         return new
+
+    def _must_go_on_from_the_newest(self, saved: Saved) -> None:
+        """Before COMMIT, under the lock of the row: reject a state after which this process or the witness saw another.
+
+        Then the row was put back: nobody else could change it.
+        """
+        self._must_follow(saved.name, saved.lineage, saved.place, self._newest.get(saved.lineage))
+        if self._witness is not None:
+            self._witness.must_allow(saved.lineage, saved.place, saved.name)
 
     def _learn_events(self, now: Transaction, saved: Saved, t: int) -> None:
         """Erase the events that a commit has learnt."""
@@ -603,16 +656,24 @@ class Store:
 
     def chunk(self, lineage: str, number: int) -> tuple[Chunk, int | None] | None:
         """The chunk with this release, and from when on it may be shown; None if it is not committed."""
+        newest = self._newest.get(lineage)  # before it is read, as another thread may commit meanwhile
         with self.database.transaction(write=False) as now:
-            found = now.rows(
-                "SELECT first, last, t, content, visible_at FROM releases WHERE lineage = ? AND first <= ? "
-                "ORDER BY first DESC LIMIT 1",
-                lineage,
+            self.database.must_have_the_witness(now)
+            found = now.rows(  # in one statement, which sees one snapshot
+                "SELECT streams.name, streams.generation, streams.chain, streams.previous, "
+                "releases.first, releases.last, releases.t, releases.content, releases.visible_at "
+                "FROM streams LEFT JOIN releases ON releases.lineage = streams.lineage AND releases.first = "
+                "(SELECT max(first) FROM releases WHERE lineage = streams.lineage AND first <= ?) "
+                "WHERE streams.lineage = ?",
                 number,
+                lineage,
             )
-        if not found or int(found[0][1]) < number:
+        if not found:
             return None
-        first, last, t, content, visible_at = found[0]
+        name, generation, chain, previous, first, last, t, content, visible_at = found[0]
+        self._must_be_newest(name, lineage, Place(int(generation), chain, previous=previous), newest)
+        if first is None or int(last) < number:
+            return None
         return Chunk(int(first), int(last), int(t), bytes(content)), None if visible_at is None else int(visible_at)
 
     def _check_learnt(self, saved: Saved, learnt: Learnt) -> None:
@@ -753,20 +814,10 @@ class Store:
 
     def releases(self, name: str, after: int = 0) -> Iterator[Chunk]:
         """The committed releases of a stream, in order, from the chunk that holds number `after` + 1 on."""
-        saved = self.load(name)  # which tells the witness of them
-        while after < saved.position[2]:
-            with self.database.transaction(write=False) as now:
-                found = now.rows(
-                    "SELECT first, last, t, content FROM releases WHERE lineage = ? AND last > ? "
-                    "ORDER BY first LIMIT 1",
-                    saved.lineage,
-                    after,
-                )
-            if not found:
-                return
-            first, last, t, content = found[0]
-            after = int(last)
-            yield Chunk(int(first), after, int(t), bytes(content))
+        saved = self.load(name)
+        while after < saved.position[2] and (found := self.chunk(saved.lineage, after + 1)) is not None:
+            after = found[0].last
+            yield found[0]
 
     def close(self, saved: Saved) -> None:
         """End a stream: nothing more can be released. What it reserved stays reserved."""
@@ -924,10 +975,10 @@ class Store:
             _must_be_encrypted(what, blob)
         return self._plain(blob, lineage, number, kind)
 
-    def _tell_witness(self, saved: Saved) -> None:
-        """Record where a stream is, in the witness."""
+    def _tell_witness(self, lineage: str, at: Place) -> None:
+        """Record where a stream is, in the witness, which rejects one that is behind."""
         if self._witness is not None:
-            self._witness.record(saved.lineage, saved.place)
+            self._witness.record(lineage, at)
 
 
 def stored(now: Transaction, name: str, key: Key | None) -> Saved:

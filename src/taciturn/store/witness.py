@@ -2,11 +2,13 @@
 
 After each commit, and before anything is shown, the witness stores the generation and the chain hash of the stream, or
 the number of events and the last hash of the ledger, with the sum of its reservations. A database that is behind its
-witness, or has another hash at the same place, would release rounds again that were shown: it is rejected. A clone that
+witness, or has another hash at the same place, would release rounds again that were shown: it is rejected, when it is
+opened, before each COMMIT of a stream, and at every read that shows a release (`taciturn.store.store`). A clone that
 agrees with the witness when it is opened is noticed by its first commit, or by that of the other copy, whichever comes
-second: the witness accepts only one commit after the last that they have in common; the other is not shown, and no
-process can load it to go on. The witness also knows every lineage that a ledger has entered: a copy that lacks one is
-rejected even if it has gone on further.
+second: the witness accepts only one commit after the last that they have in common. The second does not take effect;
+if both are made at once, the one that the witness is told of second is not shown, and no process can load it to go on.
+The witness also knows every lineage that a ledger has entered: a copy that lacks one is rejected even if it has gone on
+further.
 
 **A database remembers its witness**, by the random id of that database and its address. From the transaction on that
 adds the witness (`_add`), every transaction that writes compares the id with the one that its process has opened
@@ -41,7 +43,7 @@ from typing import NamedTuple
 from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.ledger import read_cost, written
 from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable
-from taciturn.store.database import Database, OutcomeUnknown, Row, Transaction
+from taciturn.store.database import Database, OutcomeUnknown, Row, StoreReplaced, Transaction
 
 
 class Place(NamedTuple):
@@ -98,10 +100,11 @@ class Witness:
         return self._database.address
 
     def record(self, subject: str, at: Place) -> None:
-        """Store a place that the database has reached, as it was read from it, unless a later one is stored.
+        """Store a place that the database has reached, as it was read from it, unless it or a later one is stored.
 
-        Raises `StateConflict` if the place that is stored is none that this database has passed: then another copy of
-        it went on; or if the database has gone on without its witness.
+        Raises `StoreReplaced` if the place that is stored is none that this database has passed: then another copy of
+        it went on; or if the database has gone on without its witness. A place that is stored already needs no lock,
+        for which busy streams would queue.
         """
         try:
             try:
@@ -114,21 +117,43 @@ class Witness:
                 "Nothing of it may be shown before: open the database again when the witness can be reached."
             ) from error
 
+    def must_allow(self, subject: str, at: Place, name: str) -> None:
+        """Reject a commit after the place `at`, which the caller has locked, if another copy of the database went on.
+
+        It is called before COMMIT, and reads the witness only, unless that lags behind.
+        """
+        seen = self.seen(subject)
+        if seen is None or seen[:2] != at[:2]:
+            self._must_follow(subject, at, seen, lambda _: name)
+            self.record(subject, at)
+
+    def seen(self, subject: str) -> Place | None:
+        """The last place that is stored, read without a lock; None without one."""
+        with self._database.transaction(write=False) as now:
+            return self._seen(now, subject)
+
+    def _seen(self, now: Transaction, subject: str, lock: str = "") -> Place | None:
+        query = f"SELECT generation, chain, reserved FROM witnessed WHERE place = ? AND subject = ? {lock}"
+        found = now.rows(query, self._place, subject)
+        return _read(found[0]) if found else None
+
     def _record(self, subject: str, at: Place) -> None:
+        seen = self.seen(subject)
+        if seen is not None and seen[:2] == at[:2]:
+            return
         with self._database.transaction() as now:
             self._record_within(now, subject, at)
 
     def _record_within(self, now: Transaction, subject: str, at: Place) -> None:
-        query = "SELECT generation, chain, reserved FROM witnessed WHERE place = ? AND subject = ? /*lock*/"
-        found = now.rows(query, self._place, subject)
-        if not found:
+        seen = self._seen(now, subject, "/*lock*/")
+        if seen is None:
             self._must_follow(subject, at, None)
             if not subject.startswith(_LEDGER):
                 self._record_ledgers(now)
             if self._insert(now, subject, at):
                 return
-            found = now.rows(query, self._place, subject)  # another process was faster
-        seen = _read(found[0])
+            seen = self._seen(now, subject, "/*lock*/")  # another process was faster
+            assert seen is not None
         if subject.startswith(_LEDGER) or seen.generation > at.generation:
             self._must_have_passed(subject, seen)
         else:
@@ -178,9 +203,9 @@ class Witness:
             then = passed_all(now, here, {subject: seen})
         check(self._watched.address, then, {subject: seen}, self.address, named(self._watched))
 
-    def _must_follow(self, subject: str, at: Place, seen: Place | None) -> None:
+    def _must_follow(self, subject: str, at: Place, seen: Place | None, namer: Namer | None = None) -> None:
         """Reject a stream that is not one commit after the place that the witness has seen, or at it."""
-        namer = named(self._watched)
+        namer = namer or named(self._watched)
         check(self._watched.address, {subject: at}, {} if seen is None else {subject: seen}, self.address, namer)
         if seen is None and at.previous:
             raise further(self._watched.address, self.address, namer(subject), at, None)
@@ -294,19 +319,19 @@ def named(database: Database) -> Namer:
     return name
 
 
-def _fault(address: str, subject: str, now: Place | None, at: Place, witness: str) -> StateConflict | None:
+def _fault(address: str, subject: str, now: Place | None, at: Place, witness: str) -> StoreReplaced | None:
     """What is wrong with a place `now`, if the witness has seen the place `at`."""
     if now is None or now.generation < at.generation:
         stands = f"is at {now.generation} and was at {at.generation}" if now is not None else "is missing"
         if now is None and not subject.startswith("the "):
             subject = f"{subject}, opened after the backup,"
-        return StateConflict(
+        return StoreReplaced(
             f"{address} is behind its witness {witness}: {subject} {stands}. It was restored from a backup "
             "or cloned, and rounds that were shown would be released again. Continue the newest "
             "database; or open a second, separately charged stream with `taciturn store adopt`."
         )
     if now.generation == at.generation and now.chain != at.chain:
-        return StateConflict(
+        return StoreReplaced(
             f"{address} and its witness {witness} differ: {subject} was at {at.generation} in both, and was reached by "
             "different commits. One of two copies went on. Continue the newest database; or open a second, separately "
             "charged stream with `taciturn store adopt`."
@@ -316,10 +341,10 @@ def _fault(address: str, subject: str, now: Place | None, at: Place, witness: st
     return None
 
 
-def further(address: str, witness: str, subject: str, now: Place, at: Place | None) -> StateConflict:
+def further(address: str, witness: str, subject: str, now: Place, at: Place | None) -> StoreReplaced:
     """The error about a stream that went on without its witness."""
     stands = "does not know it" if at is None else f"has seen {at.generation}, which is not the commit before"
-    return StateConflict(
+    return StoreReplaced(
         f"{address} went on without its witness {witness}: {subject} is at {now.generation}, and the witness {stands}. "
         "A copy was used elsewhere, or the witness was restored from a backup. If this is certainly the newest copy of "
         "the database, say so with `taciturn store forget-witness`, and name the witness again; otherwise open a "
@@ -413,7 +438,7 @@ def _named(address: str | os.PathLike[str] | None) -> str | os.PathLike[str]:
 
 def _catch_up(database: Database, witness: Witness, about: Known) -> None:
     """Reject a database that is not what its witness has seen; then tell the witness what it has not."""
-    here, seen = _not_behind(database, witness)
+    here, seen = not_behind(database, witness)
     if about.moved:
         _must_be_known(database, here, seen)
         confirm_moved(database, f"the witness {witness.address} agrees")
@@ -427,7 +452,7 @@ def _catch_up(database: Database, witness: Witness, about: Known) -> None:
             witness.record(subject, at)
 
 
-def _not_behind(database: Database, witness: Witness) -> tuple[Mapping[str, Place], Mapping[str, Place]]:
+def not_behind(database: Database, witness: Witness) -> tuple[Mapping[str, Place], Mapping[str, Place]]:
     """The places of a database and of its witness, after a check that the database is not behind."""
     seen = witness.places()  # before the database is read: see the module
     with database.transaction(write=False) as now:
@@ -445,7 +470,7 @@ def _must_not_be_behind(
 
 def compare(database: Database, witness: Witness) -> bool:
     """Reject a database that its witness would reject, and change nothing; whether the witness knows all of it."""
-    here, seen = _not_behind(database, witness)
+    here, seen = not_behind(database, witness)
     later = witness.places()  # after the database was read, to find out whether it is too far ahead
     for subject, at in here.items():
         if subject not in later and at.previous:
