@@ -419,6 +419,27 @@ def test_one_commit_that_does_not_follow_is_noticed_without_a_witness(tmp_path):
         store.chunk("a", 2)
 
 
+def test_a_backup_that_went_on_by_as_many_transactions_is_noticed_without_a_witness(tmp_path):
+    """SQLite counts them, and believes that the file which it has read is still there."""
+    path = tmp_path / "streams.db"
+    create(path, None)
+    store, reader = Store(path), Store(path)
+    backup = path.read_bytes()
+    for _ in range(2):
+        advance(store)
+    assert reader.chunk("a", 3)[0].content == b"1"
+    path.write_bytes(backup)
+    other = Store(path)
+    for _ in range(2):
+        advance(other)
+    gone_on = path.read_bytes()
+    with pytest.raises(StoreReplaced):
+        reader.chunk("a", 3)
+    with pytest.raises(StoreReplaced):
+        advance(store)
+    assert path.read_bytes() == gone_on
+
+
 @pytest.mark.parametrize("what", ["a stream that was opened after it", "a ledger that went on after it"])
 def test_a_backup_that_lacks_what_the_witness_knows_is_noticed_while_it_is_open(tmp_path, what):
     """Its streams are where they were."""

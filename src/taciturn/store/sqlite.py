@@ -15,6 +15,10 @@ Linux; on other systems, do not put a ledger there).
 
 **Transactions.** One that writes begins by BEGIN IMMEDIATE, which takes the only lock for writers, so all that it reads
 is the newest committed content, and stays so until it ends. A second writer waits for up to `WAIT` seconds.
+
+**Files that are put back.** SQLite keeps pages of the file in memory from one transaction to the next, if a counter in
+the file is still the same. In a backup that was copied over the file it may come to the same number again: a connection
+would then read what is not in the file any more, and write on top of it. So no page is kept beyond a transaction.
 """
 
 from __future__ import annotations
@@ -40,7 +44,7 @@ _NETWORK = (
 )
 
 
-_CACHE = 2**14  # kilobytes of pages that a connection keeps: those of a large state, and of the keys of requests
+_CACHE = 2**14  # kilobytes of pages that a transaction keeps: those of a large state, and of the keys of requests
 
 
 class _SqliteTransaction:
@@ -89,6 +93,7 @@ class Sqlite:
         return connection
 
     def begin(self, connection: Any, write: bool) -> Transaction:
+        connection.execute("PRAGMA shrink_memory")  # read anew: see the module
         connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
         return _SqliteTransaction(connection)
 
