@@ -8,7 +8,6 @@ import contextlib
 import os
 import shutil
 import sqlite3
-import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -16,6 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from put_back import Kept, program
 from taciturn import Ledger, Privacy
 from taciturn.accounting.cost import FREE, gaussian
 from taciturn.errors import StateConflict
@@ -122,10 +122,6 @@ def test_restored_files(tmp_path, way, witnessed):
 
 
 # ---- PostgreSQL ------------------------------------------------------------------------------------------------
-
-
-def program(server, name, *arguments):
-    subprocess.run([server.own.bin_path / name, *arguments], check=True, capture_output=True)
 
 
 def dumped_into_a_new_database(address, use_again, server):
@@ -299,39 +295,9 @@ def test_a_witness_is_told_of_a_commit_whose_process_stopped(tmp_path, monkeypat
         shutil.copyfile(tmp_path / "newest.db", path)
 
 
-class Kept:
-    """A database, and a backup of it that is put back while stores have it open."""
-
-    def __init__(self, address, folder, server=None):
-        self.address, self.server, self.copy = address, server, f"{folder}/copy"
-
-    def back_up(self):
-        if self.server is None:
-            shutil.copyfile(self.address, self.copy)
-        else:
-            program(self.server, "pg_dump", "-Fc", "-f", self.copy, self.address)
-
-    def put_back(self):
-        if self.server is None:
-            shutil.copyfile(self.copy, self.address)
-        else:
-            program(self.server, "pg_restore", "--clean", "-d", self.address, self.copy)
-
-    def content(self):
-        """Generations of its streams, and all releases."""
-        with Database(self.address).transaction(write=False) as now:
-            generations = now.rows("SELECT generation FROM streams ORDER BY lineage")
-            return generations, now.rows("SELECT lineage, last FROM releases ORDER BY lineage, last")
-
-
 @pytest.fixture(params=["SQLite", "PostgreSQL"])
 def kept(request, tmp_path):
-    if request.param == "SQLite":
-        return Kept(str(tmp_path / "streams.db"), tmp_path)
-    server = request.getfixturevalue("server")
-    if server.own is None:
-        pytest.skip("programs such as pg_dump come with the server of the wheel")
-    return Kept(server.new_database(), tmp_path, server)
+    return Kept.of_kind(request.param, request, tmp_path)
 
 
 @pytest.mark.privacy

@@ -2,7 +2,8 @@
 
 A request passes these steps, and an error in any of them is an answer with one sentence:
 
-1. the route, by method and path;
+1. the route, by method and path; if the store was replaced by a backup or a copy, nothing but `/healthz`, `/readyz` and
+   the description of the API is answered on (503);
 2. the token, in a header `Authorization: Bearer …` or in the cookie of a session; its scope, for this stream (401,
    403). A cookie alone allows to look; what changes something also needs the session's `X-CSRF-Token`;
 3. the body, within limits of size and time (408, 411, 413, 415, 429);
@@ -52,6 +53,7 @@ from taciturn.service.service import (
 )
 from taciturn.service.tokens import Token, csrf_matches, session_of
 from taciturn.service.writer import Busy, KeyReused, RequestTooLarge
+from taciturn.store.database import StoreReplaced
 from taciturn.store.events import EventConflict, EventEnded, StreamClosed, TooManyEvents, UnknownEvent
 
 LOG = logging.getLogger("taciturn")
@@ -438,8 +440,10 @@ async def respond(send: Send, answer: Answer) -> None:
 async def authorise(call: Call, scopes: Sequence[str], filters: bool = False) -> None:
     """Find the token of a request, and reject one that is missing, unknown, expired or of another scope.
 
-    Where the handler `filters` what it shows, a token for one stream is enough.
+    Where the handler `filters` what it shows, a token for one stream is enough. If the store was replaced, it is not
+    known which tokens were revoked, and nothing is answered.
     """
+    call.service.must_be_newest()
     tokens = call.service.tokens
     given = call.header(b"authorization")
     if given is not None:
@@ -486,6 +490,10 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (Unprovable, 422),
 )
 _RETRY = (b"retry-after", b"1")
+_REPLACED = (
+    "the store is not the newest copy of itself: it was restored from a backup, replaced or cloned. Nothing of it is "
+    "shown or learnt before its operator has put back the newest one."
+)
 
 
 def error_answer(service: Service, error: Exception) -> Answer:
@@ -501,6 +509,10 @@ def error_answer(service: Service, error: Exception) -> Answer:
     for kind, status in _STATUS:
         if isinstance(error, kind):
             return _error(status, without_address(service.store.address, str(error)))
+    if isinstance(error, StoreReplaced):
+        if service.replaced is None:  # else the log has it since the last tick
+            LOG.error("the store was replaced: %s", without_address(service.store.address, str(error)))
+        return _error(503, _REPLACED)
     if isinstance(error, StoreUnavailable):
         LOG.error("the store is unavailable: %s", without_address(service.store.address, str(error)))
         return _error(503, "the store cannot be used now. Try again in a second.", _RETRY)
@@ -842,7 +854,8 @@ async def health(call: Call) -> Answer:
 
 
 async def ready(call: Call) -> Answer:
-    """Whether the store could be read at the last tick, and all streams in it."""
+    """Whether the store could be read at the last tick, and all streams in it, and is the newest copy of itself."""
+    call.service.must_be_newest()
     if not call.service.ready:
         raise RequestError(503, "the store could not be read at the last tick.", _RETRY)
     return json_answer(messages.Health("ready", len(call.service.unreadable())))

@@ -39,6 +39,7 @@ from taciturn.service.predictor import RowPredictor
 from taciturn.service.rank import Ranker
 from taciturn.service.rows import PlainRows, RowBatch, encoded
 from taciturn.store import Chunk, Saved, Store
+from taciturn.store.database import StoreReplaced
 
 PAGE = 2**20
 """Bytes of releases with weights that are read and sent together; a release that is longer is sent alone."""
@@ -189,11 +190,15 @@ class Host:
 
     def _line(self, k: int) -> tuple[dict[str, Any], int | None]:
         """The line of a release that is committed, and when it becomes visible."""
+        chunk, visible_at = self.chunk(k)
+        return json.loads(next(_lines_from(chunk, k))), visible_at
+
+    def chunk(self, k: int) -> tuple[Chunk, int | None]:
+        """The chunk with a release that is committed, and when it becomes visible."""
         found = self.store.chunk(self.lineage, k)
         if found is None:
-            raise LookupError(f"release {k} is not in the store")
-        chunk, visible_at = found
-        return json.loads(next(_lines_from(chunk, k))), visible_at
+            raise StoreReplaced(f"{self.name} has no release {k} any more in {self.store.address}.")
+        return found
 
     def _model(self, line: dict[str, Any]) -> Model:
         k, t = line.get("k", 0), line.get("t", 0)
@@ -261,10 +266,7 @@ class Host:
 
     def _lines(self, after: int, last: int) -> Iterator[bytes]:
         while after < last:
-            found = self.store.chunk(self.lineage, after + 1)
-            if found is None:
-                return
-            chunk, _ = found
+            chunk, _ = self.chunk(after + 1)
             lines = _lines_from(chunk, after + 1)
             for _ in range(after, min(chunk.last, last)):
                 yield next(lines)

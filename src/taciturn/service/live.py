@@ -56,7 +56,7 @@ async def release_events(service: Service, name: str, after: int | None) -> Asyn
     host = service.host(name)
     seen = max(host.view.k - 1, 0) if after is None else min(after, host.view.k)
     yield b"retry: 2000\n\n"
-    while not service.changes.ended:
+    while not service.changes.ended and service.replaced is None:
         host = service.host(name)
         while seen < host.view.k:
             made = await service.in_thread(host.releases, seen, _AT_ONCE, True)

@@ -12,7 +12,7 @@ import msgspec
 from taciturn import __version__
 from taciturn.service import messages
 
-_ALWAYS = (400, 401, 403)
+_ALWAYS = (400, 401, 403, 503)
 _NAMES = {
     "s": "The name of a stream.",
     "k": "The number of a release.",

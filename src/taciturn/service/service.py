@@ -49,6 +49,7 @@ from taciturn.service.turns import Turns
 from taciturn.service.writer import SMALL, Writer
 from taciturn.store import Saved, Store
 from taciturn.store.book import populations
+from taciturn.store.database import StoreReplaced
 from taciturn.store.events import EVENTS, StreamClosed
 
 LOG = logging.getLogger("taciturn")
@@ -158,6 +159,8 @@ class Service:
         Wakes those who wait for new releases.
     turns : Turns
         In which threads write rows and events.
+    replaced : str, optional
+        Why nothing is shown or learnt: the store was not the newest copy of itself at the last tick.
 
     Examples
     --------
@@ -205,6 +208,7 @@ class Service:
         self.live = 0
         self.bodies = 0
         self.ready = False
+        self.replaced: str | None = None
         self._hosts: dict[str, Host] = {}
         self._unshown: set[str] = set()
         self._unread: dict[str, str] = {}  # why streams cannot be read (by a wrong key, for instance), as it was logged
@@ -257,7 +261,7 @@ class Service:
 
     def _learn_events(self) -> None:
         """Learn the events whose wait has passed, of all streams that have some."""
-        for host in self.open_hosts():
+        for host in self.open_hosts() if self.replaced is None else ():
             if host.events_pending and host.served and not self.read_only and not host.view.closed:
                 self.event_writer(host.name).at_tick()
 
@@ -270,6 +274,8 @@ class Service:
     def refresh(self) -> list[str]:
         """Look at the store as of the last tick; the names of streams of which more is visible."""
         with self._refreshing:
+            if not self._is_newest():
+                return []
             tick = self.clock.last()
             known = dict(self._hosts)  # a stream that begins from here on may be missing in what is read
             with self.store.database.transaction(write=False) as now:
@@ -306,6 +312,32 @@ class Service:
                 for name in changed:
                     self._loop.call_soon_threadsafe(self.changes.tell, name)
             return changed
+
+    def _is_newest(self) -> bool:
+        """Whether the store is the newest copy of itself; if not, what was visible is not shown any more.
+
+        Nothing else is read then: not even tokens, as one that was revoked may be valid in a backup.
+        """
+        why = None
+        try:
+            self.store.check_newest()
+        except StoreReplaced as error:
+            why = without_address(self.store.address, str(error))
+        if why != self.replaced:  # and not at every tick
+            if why is None:
+                LOG.warning("the store is the newest one again, and is shown again")
+            else:
+                LOG.error("the store was replaced, and nothing of it is shown: %s", why)
+            self.replaced = why
+            if self._loop is not None:
+                for name in self._hosts:
+                    self._loop.call_soon_threadsafe(self.changes.tell, name)
+        return why is None
+
+    def must_be_newest(self) -> None:
+        """Reject a request while the store is not the newest copy of itself."""
+        if self.replaced is not None:
+            raise StoreReplaced(self.replaced)
 
     def _look_at(self, name: str, lineage: str, tick: int, committed: int, ended: bool) -> bool:
         """Show what is visible of a stream; whether that is more than before."""

@@ -156,10 +156,7 @@ def _lines(host: Host, growing: Growing, last: int) -> Iterator[Dated]:
     """The visible releases after those that are held, without those that would be thinned out."""
     after = growing.count
     while after < last:
-        found = host.store.chunk(host.lineage, after + 1)
-        if found is None:
-            return
-        chunk, visible_at = found
+        chunk, visible_at = host.chunk(after + 1)
         lines = chunk.content.split(b"\n")
         for k in range(after + 1, min(chunk.last, last) + 1):
             if growing.needs(k, last):
@@ -251,6 +248,7 @@ class _PageEndpoint:
         call = Call(service, scope, receive)
         viewer: Viewer | None = None
         try:
+            service.must_be_newest()
             visitor = await _visitor(call)
             if visitor is None:
                 raise _ToLogin
@@ -506,6 +504,7 @@ class _Login:
         return _html(page, status, (b"set-cookie", cookie.encode()))
 
     async def _post(self, call: Call) -> Answer:
+        self.service.must_be_newest()
         _must_come_from_here(call)
         form = await _form(call)
         to = _path(_one(form, "to"))
