@@ -315,8 +315,8 @@ def new_store(address, **settings):
 
 
 @contextlib.contextmanager
-def served_by_command(*arguments, port=0, **environment):
-    """The address at which `taciturn serve` serves, from when it has said so; it ends well, and has nothing to say."""
+def served_by_command(*arguments, port=0, warns="", **environment):
+    """The address at which `taciturn serve` serves, from when it has said so; it ends well, and only `warns`."""
     command = [sys.executable, "-m", "taciturn", "serve", "--port", str(port), "--json", *map(str, arguments)]
     known = {**os.environ, "PYTHONUNBUFFERED": "1", **environment}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=known) as one:
@@ -329,8 +329,9 @@ def served_by_command(*arguments, port=0, **environment):
         finally:
             one.terminate()
         assert one.wait(20.0) in (0, -15)
-        said = one.stderr.read()
-        assert not said, said
+        said = one.stderr.read().splitlines()
+        assert len(said) == (1 if warns else 0), said
+        assert warns in "".join(said), said
 
 
 def self_signed(folder):

@@ -251,7 +251,9 @@ def test_a_copy_is_flagged_in_json(address, tmp_path):
 def test_the_witness_is_told_when_a_ledger_is_created(tmp_path):
     create = ["budget", "create", "--epsilon", "1", "--delta", "1e-6"]
     assert "add --witness" in run(*create, tmp_path / "one.db").stdout
-    assert "it remembers" in run(*create, tmp_path / "two.db", "--witness", tmp_path / "witness.db").stdout
+    made = run(*create, tmp_path / "two.db", "--witness", tmp_path / "witness.db")
+    assert "it remembers" in made.stdout
+    assert "the witness is on the same disk" in made.stderr
 
 
 # Ledgers that renew.

@@ -156,11 +156,12 @@ def test_who_listens_is_told_nothing_of_a_backup(tmp_path):
         def listen():
             headers = {"authorization": f"Bearer {servers.secret}"}
             with httpx.stream("GET", f"{servers.addresses[0]}/v1/streams/{NAME}/live", headers=headers) as answer:
-                heard.extend(line for line in answer.iter_lines() if line.startswith("id: "))
+                for line in answer.iter_lines():
+                    heard.extend([line] * line.startswith("id: "))
 
         thread = threading.Thread(target=listen)
         thread.start()
-        while servers.services[0].live == 0:
+        while not heard:
             time.sleep(0.005)
         kept.put_back()
         servers.next_tick()

@@ -198,3 +198,17 @@ def test_a_stream_that_begins_while_the_store_is_read_stays_shown(service, monke
     monkeypatch.setattr(service.store, "visible", begin)
     service.refresh()
     assert [host.name for host in service.open_hosts()] == [NAME, "two"]
+
+
+def test_operators_are_warned_of_a_witness_that_is_restored_with_the_store(tmp_path, caplog):
+    """At each start, and by `/readyz`, which tells others nothing of it."""
+    Store(tmp_path / "streams.db", witness=tmp_path / "witness.db")
+    service, secret = service_at(tmp_path / "streams.db")
+    with caplog.at_level(logging.WARNING, "taciturn"), running(service) as address:
+        told = Client(address, secret).get("/readyz").json()
+        reader = service.tokens.create(["read"])[1]
+        public = [Client(address, reader).get("/readyz").json(), httpx.get(f"{address}/readyz").json()]
+    assert told == {"status": "ready", "warning": service.warning}
+    assert public == [{"status": "ready"}] * 2
+    assert caplog.text.count("the witness is on the same disk") == 1
+    assert str(tmp_path) not in service.warning

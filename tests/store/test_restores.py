@@ -213,6 +213,20 @@ def test_restored_servers(tmp_path, cluster, way, witnessed):
     assert is_noticed(lambda: advance(Store(at))) == (witnessed or CLUSTERS[way])
 
 
+@pytest.mark.slow
+def test_a_server_that_is_put_back_with_the_witness_on_it_is_not_noticed(cluster):
+    """Which is why the store warns of it: the same rounds are released again."""
+    psycopg = pytest.importorskip("psycopg")
+    address = cluster.start()
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE witness")
+    create(address, address.replace("/postgres?", "/witness?"))
+    assert "on the same PostgreSQL server" in Store(address).shared_with_witness()
+    cluster.stop()
+    copied_back(cluster, lambda: advance(Store(address))).start()
+    assert not is_noticed(lambda: advance(Store(address)))
+
+
 # ---- while it is open, and two copies at once ------------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ import re
 import shutil
 import sqlite3
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -429,6 +430,30 @@ def test_a_server_is_not_its_own_witness_by_another_address(postgres):
     address = postgres()
     with pytest.raises(InvalidInput, match="cannot be its witness"):
         Store(address, witness=f"{address}{'&' if '?' in address else '?'}application_name=other")
+
+
+def test_a_witness_that_is_restored_with_its_database_is_recognised(server, tmp_path):
+    """By the number of the disk, or the identifier of the server, also of another database there."""
+    files = tmp_path / "stream.db", tmp_path / "witness.db"
+    for stream, witness, shared in (
+        (files[0], files[1], r"on the same disk \(device \d+\) as the database: .* Put the witness on another disk"),
+        (server.new_database(), server.new_database(), r"on the same PostgreSQL server \(system \d+\) as"),
+        (server.new_database(), tmp_path / "another.db", None),
+        (tmp_path / "third.db", server.new_database(), None),
+    ):
+        store = Store(stream, witness=witness)
+        found = store.shared_with_witness()
+        assert found is None if shared is None else re.search(shared, found)
+        assert str(tmp_path) not in str(found)
+    assert Store(tmp_path / "without.db").shared_with_witness() is None
+
+
+def test_files_on_two_disks_are_not_taken_for_one(tmp_path):
+    """Where this machine has two: files in memory, and files that are not."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as elsewhere:
+        if os.stat(elsewhere).st_dev == os.stat(tmp_path).st_dev:
+            pytest.skip("temporary files are on one disk")
+        assert Store(tmp_path / "stream.db", witness=f"{elsewhere}/witness.db").shared_with_witness() is None
 
 
 def test_who_has_opened_a_database_without_its_witness_commits_nothing(stores, tmp_path):

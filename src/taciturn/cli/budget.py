@@ -73,6 +73,7 @@ def create(
         typer.echo("Without a witness some restored backups are not noticed: add --witness FILE, on another disk.")
     else:
         typer.echo(f"Its witness is {ledger.witness.address}, which it remembers: no other command has to name it.")
+        warn(ledger.witness.shared())
 
 
 @app.command()

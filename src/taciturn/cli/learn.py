@@ -165,6 +165,8 @@ def learn(
                 seconds=commit_every,
                 format=kind,
             )
+            if witness is not None and not quiet:
+                warn(run.store.shared_with_witness())
             check: Check = "none" if go_on else "all" if place is None else "window"
             classifies = bool(declared.target.names)
             watch = (

@@ -858,7 +858,11 @@ async def ready(call: Call) -> Answer:
     call.service.must_be_newest()
     if not call.service.ready:
         raise RequestError(503, "the store could not be read at the last tick.", _RETRY)
-    return json_answer(messages.Health("ready", len(call.service.unreadable())))
+    warning = None
+    with contextlib.suppress(RequestError):
+        authorise(call, ("operate",))
+        warning = call.service.warning
+    return json_answer(messages.Health("ready", len(call.service.unreadable()), warning))
 
 
 async def openapi(call: Call) -> Answer:

@@ -313,10 +313,14 @@ class Diagnostics(Struct, frozen=True):
 
 
 class Health(Struct, frozen=True, omit_defaults=True):
-    """Whether the server runs, or is ready to answer; and how many streams it could not read at the last tick."""
+    """Whether the server runs, or is ready to answer; and how many streams it could not read at the last tick.
+
+    Operators also get a warning about the place of the witness.
+    """
 
     status: str
     unreadable: int = 0
+    warning: str | None = None
 
 
 class Error(Struct, frozen=True, omit_defaults=True):

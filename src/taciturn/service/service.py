@@ -159,6 +159,8 @@ class Service:
         Wakes those who wait for new releases.
     turns : Turns
         In which threads write rows and events.
+    warning : str, optional
+        Why the witness may be restored together with the store, if both are on one disk or server.
     replaced : str, optional
         Why nothing is shown or learnt: the store was not the newest copy of itself at the last tick.
 
@@ -208,6 +210,7 @@ class Service:
         self.live = 0
         self.bodies = 0
         self.ready = False
+        self.warning = store.shared_with_witness()
         self.replaced: str | None = None
         self._hosts: dict[str, Host] = {}
         self._unshown: set[str] = set()
@@ -224,6 +227,8 @@ class Service:
 
     async def start(self) -> None:
         """Look at the store, and from then on at every tick."""
+        if self.warning is not None:
+            LOG.warning("%s", self.warning)
         self._loop = asyncio.get_running_loop()
         await asyncio.get_running_loop().run_in_executor(self._clock_thread, self.refresh)
         self.ready = True

@@ -109,6 +109,9 @@ class Backend(Protocol):
     def identity(self, transaction: Transaction) -> str:
         """Where the database is: it changes when a file is copied, or a server restored."""
 
+    def storage(self, transaction: Transaction) -> str:
+        """What holds the database, and is restored as a whole: a disk or a server, with its number."""
+
     def clock(self, transaction: Transaction) -> datetime:
         """The present time, by the one clock that all users of the database share."""
 

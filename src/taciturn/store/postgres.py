@@ -164,6 +164,10 @@ class Postgres:
         )
         return f"server {system}, timeline {timeline}, database {oid}"
 
+    def storage(self, transaction: Transaction) -> str:
+        [(system,)] = transaction.rows("SELECT system_identifier FROM pg_control_system()")
+        return f"PostgreSQL server (system {system})"
+
     def clock(self, transaction: Transaction) -> datetime:
         [(now,)] = transaction.rows("SELECT clock_timestamp()")  # and not now(), when the transaction began
         return now  # type: ignore[no-any-return]

@@ -149,6 +149,9 @@ class Sqlite:
         status = os.stat(self.path)
         return f"file {status.st_dev}:{status.st_ino}, made at {_made_at(self.path)}"
 
+    def storage(self, transaction: Transaction) -> str:
+        return f"disk (device {os.stat(self.path).st_dev})"
+
     def clock(self, transaction: Transaction) -> datetime:
         return units.utc_now()  # one machine has one clock
 

@@ -93,7 +93,7 @@ from taciturn.store.database import (
 )
 from taciturn.store.encryption import Key, is_encrypted, read_key
 from taciturn.store.events import EVENTS, EventLog, begin_log, erase_events, learn_events, lock_events, take_over_events
-from taciturn.store.witness import Place, accepted, not_behind
+from taciturn.store.witness import Place, accepted, must_not_be_behind, places_of
 
 _FIELDS = (
     "name, lineage, generation, token, t, k, reserved, spent, chain, previous, about, ledger, population, neighbours, "
@@ -280,6 +280,10 @@ class Store:
     def address(self) -> str:
         """Where it is, without passwords."""
         return self.database.address
+
+    def shared_with_witness(self) -> str | None:
+        """Why its witness may be restored together with it, in a sentence; None if nothing is known of it."""
+        return None if self._witness is None else self._witness.shared()
 
     def names(self) -> list[str]:
         """The streams in it."""
@@ -494,11 +498,12 @@ class Store:
 
     def check_newest(self) -> None:
         """Reject a database that is behind what this process has seen of its streams, or its witness of anything."""
-        newest = dict(self._newest)
-        if self._witness is not None:
-            not_behind(self.database, self._witness)
+        newest, witness = dict(self._newest), self._witness
+        seen = {} if witness is None else witness.places_without_sums()
         with self.database.transaction(write=False) as now:
             self.database.must_have_the_witness(now)
+            if witness is not None:
+                must_not_be_behind(now, self.database, places_of(now, sums=False), seen, witness)
             rows = now.rows("SELECT name, lineage, generation, chain, previous FROM streams")
         for name, lineage, generation, chain, previous in rows:
             here = Place(int(generation), chain, previous=previous)

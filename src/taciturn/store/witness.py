@@ -31,6 +31,7 @@ what another process commits meanwhile looks like a database that is ahead, and 
 out whether it is too far ahead, the database is read before the witness (`Witness.record`).
 
 The witness holds no secrets. It must not be restored together with the database: put it on another disk or machine.
+`Witness.shared` tells if both are on one disk or on one PostgreSQL server, as far as that is known.
 """
 
 from __future__ import annotations
@@ -98,6 +99,19 @@ class Witness:
     def address(self) -> str:
         """Where it is, without passwords."""
         return self._database.address
+
+    def shared(self) -> str | None:
+        """Why the witness may be restored together with the database, in a sentence; None if nothing is known of it."""
+        held = []
+        for database in (self._watched, self._database):
+            with database.transaction(write=False) as now:
+                held.append(database.backend.storage(now))
+        if held[0] != held[1]:
+            return None
+        return (
+            f"the witness is on the same {held[0]} as the database: if that is restored or rolled back, both are, and "
+            "rounds that were shown are released again, unseen. Put the witness on another disk or machine."
+        )
 
     def record(self, subject: str, at: Place) -> None:
         """Store a place that the database has reached, as it was read from it, unless it or a later one is stored.
@@ -222,6 +236,12 @@ class Witness:
         with self._database.transaction(write=False) as now:
             rows = now.rows("SELECT generation, chain, reserved, subject FROM witnessed WHERE place = ?", self._place)
         return {row[-1]: _read(row[:-1]) for row in rows}
+
+    def places_without_sums(self) -> Mapping[str, Place]:
+        """The same without reservations, which take longest to read."""
+        with self._database.transaction(write=False) as now:
+            rows = now.rows("SELECT subject, generation, chain FROM witnessed WHERE place = ?", self._place)
+        return {subject: Place(int(generation), chain) for subject, generation, chain in rows}
 
 
 def _read(row: Row) -> Place:
@@ -357,8 +377,8 @@ def is_behind(here: Place | None, seen: Place) -> bool:
     return _fault("", "", here, seen, "") is not None
 
 
-def places_of(transaction: Transaction) -> dict[str, Place]:
-    """How far each stream and ledger of a database is, ledgers last.
+def places_of(transaction: Transaction, sums: bool = True) -> dict[str, Place]:
+    """How far each stream and ledger of a database is, ledgers last; without the `sums` of reservations in less time.
 
     Ledgers are read before their lines: what is entered between the two reads may be in the sum of a ledger too early,
     and is never missing in it.
@@ -371,13 +391,14 @@ def places_of(transaction: Transaction) -> dict[str, Place]:
             "SELECT lineage, generation, chain, previous FROM streams"
         )
     }
-    sums: dict[str, list[Cost]] = {}
+    costs: dict[str, list[Cost]] = {}
     for lineage, population, reserved, generation, token, previous in lines:
         guarded = generation is not None
         places[lineage] = Place(int(generation), token, previous=previous) if guarded else places.get(lineage, ENTERED)
-        sums.setdefault(population, []).append(read_cost(json.loads(reserved)))
+        if sums:
+            costs.setdefault(population, []).append(read_cost(json.loads(reserved)))
     for population, events, chain in ledgers:
-        places[ledger_subject(population)] = Place(int(events), chain, total(sums.get(population, [])))
+        places[ledger_subject(population)] = Place(int(events), chain, total(costs.get(population, [])))
     return places
 
 
@@ -438,7 +459,7 @@ def _named(address: str | os.PathLike[str] | None) -> str | os.PathLike[str]:
 
 def _catch_up(database: Database, witness: Witness, about: Known) -> None:
     """Reject a database that is not what its witness has seen; then tell the witness what it has not."""
-    here, seen = not_behind(database, witness)
+    here, seen = _not_behind(database, witness)
     if about.moved:
         _must_be_known(database, here, seen)
         confirm_moved(database, f"the witness {witness.address} agrees")
@@ -452,25 +473,26 @@ def _catch_up(database: Database, witness: Witness, about: Known) -> None:
             witness.record(subject, at)
 
 
-def not_behind(database: Database, witness: Witness) -> tuple[Mapping[str, Place], Mapping[str, Place]]:
+def _not_behind(database: Database, witness: Witness) -> tuple[Mapping[str, Place], Mapping[str, Place]]:
     """The places of a database and of its witness, after a check that the database is not behind."""
     seen = witness.places()  # before the database is read: see the module
     with database.transaction(write=False) as now:
         here = places_of(now)
-        _must_not_be_behind(now, database, here, seen, witness)
+        must_not_be_behind(now, database, here, seen, witness)
     return here, seen
 
 
-def _must_not_be_behind(
+def must_not_be_behind(
     now: Transaction, database: Database, here: Mapping[str, Place], seen: Mapping[str, Place], witness: Witness
 ) -> None:
+    """Reject a database that is not at the places of its witness, or past them, which were read before it was."""
     behind = {subject: at._replace(previous=None) for subject, at in passed_all(now, here, seen).items()}
     check(database.address, behind, seen, witness.address, named_within(now))
 
 
 def compare(database: Database, witness: Witness) -> bool:
     """Reject a database that its witness would reject, and change nothing; whether the witness knows all of it."""
-    here, seen = not_behind(database, witness)
+    here, seen = _not_behind(database, witness)
     later = witness.places()  # after the database was read, to find out whether it is too far ahead
     for subject, at in here.items():
         if subject not in later and at.previous:
@@ -504,7 +526,7 @@ def _add(database: Database, witness: Witness) -> bool:
         if about.witness:
             return False
         seen, here = witness.places(), places_of(now)
-        _must_not_be_behind(now, database, here, seen, witness)
+        must_not_be_behind(now, database, here, seen, witness)
         if about.moved:
             _must_be_known(database, here, seen)
             _confirm_moved_within(now, database, f"the witness {witness.address} agrees")
@@ -540,7 +562,7 @@ def forget(database: Database, why: str, address: str | os.PathLike[str] | None 
                 f"{database.address} was given another witness meanwhile. Nothing was changed; try again."
             )
         if witness is not None:
-            _must_not_be_behind(now, database, places_of(now), witness.places(), witness)
+            must_not_be_behind(now, database, places_of(now), witness.places(), witness)
         now.execute("UPDATE place SET witness = '', witness_at = ''")
         for (population,) in now.rows("SELECT population FROM ledgers ORDER BY population"):
             append_event(now, population, "unwitnessed", "", {"witness": about.witness_at, "why": why})
