@@ -267,8 +267,8 @@ def integer(name: str, value: Any, least: int = 1, *, of_many: bool = False) -> 
     return converted
 
 
-def horizon_of(value: Any) -> int:
-    """Return a horizon as an int: at most 2^53 rounds, up to which floating point is exact.
+def horizon_of(value: Any, name: str = "horizon") -> int:
+    """Return a horizon, or another number of rounds, as an int: at most 2^53, up to which floating point is exact.
 
     >>> horizon_of(5e3)
     5000
@@ -278,11 +278,11 @@ def horizon_of(value: Any) -> int:
     taciturn.errors.InvalidInput: horizon must be at most 2^53 (9.01e+15), since rounds are counted exactly only up to
     there; got 1e+300. Take a smaller one.
     """
-    converted = integer("horizon", value)
+    converted = integer(name, value)
     if converted > 2**53:
         came = f"{converted:.3g}" if converted < 2**1000 else value_or_type(converted)
         raise InvalidInput(
-            f"horizon must be at most 2^53 (9.01e+15), since rounds are counted exactly only up to there; got {came}. "
+            f"{name} must be at most 2^53 (9.01e+15), since rounds are counted exactly only up to there; got {came}. "
             "Take a smaller one."
         )
     return converted

@@ -1,5 +1,6 @@
 """A service and its store: what is shown of it, and what is rejected."""
 
+import json
 import logging
 
 import httpx
@@ -8,8 +9,11 @@ import pytest
 from served import NAME, Client, declared, service_at, set_clock, some_rows
 from taciturn.contract.contract import contract_of
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, Unprovable
+from taciturn.service import service as services
+from taciturn.service.host import Host
 from taciturn.service.server import running
 from taciturn.service.service import Limits, Service, UnknownLedger, UnknownStream
+from taciturn.service.tokens import COOKIE
 from taciturn.store import Store
 from taciturn.store.encryption import new_key
 
@@ -212,3 +216,98 @@ def test_operators_are_warned_of_a_witness_that_is_restored_with_the_store(tmp_p
     assert public == [{"status": "ready"}] * 2
     assert caplog.text.count("the witness is on the same disk") == 1
     assert str(tmp_path) not in service.warning
+
+
+CHARACTERS = [*map(chr, range(0x80)), "é", "\u2028", "\ufeff", "😀"]
+
+
+def named(shape, names):
+    """Contracts whose columns, categories and classes, or target have these names, and rows for each of them."""
+    if shape == "columns":
+        made = declared() | {"columns": {name: {"range": [0, 1]} for name in names}}
+        return {"wide": (made, [dict.fromkeys(names, 0.5) | {"y": "yes"}] * 10)}
+    if shape == "values":
+        made = declared() | {"target": {"column": "y", "classes": names[:60]}}
+        made["columns"]["town"] = {"categories": names}
+        return {"many": (made, [{"age": 1, "income": 1, "town": name, "y": name} for name in names[:10]])}
+    made = {}
+    for name in names:
+        target = {"column": name, "positive": ["yes"]}
+        made[f"s{len(made)}"] = declared() | {"target": target}, [{"age": 1, "income": 1, name: "yes"}] * 10
+    return made
+
+
+@pytest.mark.parametrize("shape", ["columns", "values", "target"])
+def test_every_character_may_be_in_a_name(tmp_path, shape):
+    """Streams with such names are begun, learn, predict, and are shown again by the next server."""
+    some = (*CHARACTERS[:0x30:3], "\\", '"') if shape == "target" else CHARACTERS
+    chosen = named(shape, [f"a{each}b" for each in some])
+    service = Service(Store(tmp_path / "streams.db"))
+    secret = service.tokens.create(["admin"])[1]
+    with set_clock(service) as next_tick, running(service) as address:
+        client, (_, session) = Client(address, secret), service.tokens.open_session(secret)
+        for name, (contract, rows) in chosen.items():
+            made = client.post("/v1/streams", json={"name": name, "contract": contract})
+            assert made.status_code == 201, made.text
+            assert client.learn(rows, "k", name).json()["last"] == 10
+        next_tick(2)
+        latest = {}
+        for name, (_, rows) in chosen.items():
+            assert None not in client.predict(rows, name).json()["predictions"]
+            latest[name] = client.get(f"/v1/streams/{name}/models/latest").json()["scores"]
+            page = client.get(f"/streams/{name}", headers={"authorization": "", "cookie": f"{COOKIE}={session}"})
+            assert page.status_code == 200
+        assert client.get("/metrics").status_code == 200
+    again = Service(Store(tmp_path / "streams.db"))
+    again.refresh()
+    assert again.unreadable() == []
+    assert {host.name: json.loads(host.view.body)["scores"] for host in again.open_hosts()} == latest
+    again.close()
+
+
+def test_a_stream_with_an_unforeseen_error_stops_no_other(tmp_path, monkeypatch, caplog):
+    """It is listed as unreadable; the others go on, and the next server starts."""
+    owner, secret = service_at(tmp_path / "streams.db")
+    owner.create("two", contract_of(declared()))
+    owner.close()
+
+    class Faulty(Host):
+        def __init__(self, store, saved, layers=None):
+            if saved.name == NAME:
+                raise ValueError("a value of a row")
+            super().__init__(store, saved, layers)
+
+    monkeypatch.setattr(services, "Host", Faulty)
+    service = Service(Store(tmp_path / "streams.db"))
+    with set_clock(service) as next_tick, running(service) as address:
+        client = Client(address, secret)
+        assert client.get("/readyz").json() == {"status": "ready", "unreadable": 1}
+        assert client.get("/v1/streams").json()["unreadable"] == [NAME]
+        assert client.get(f"/v1/streams/{NAME}").status_code == 503
+        assert client.learn(some_rows(10), "k", "two").status_code == 200
+        assert next_tick(2) == ["two"]
+    assert f"{NAME} is not shown on: ValueError in" in caplog.text
+    assert "a value of a row" not in caplog.text
+
+
+def test_a_stream_that_cannot_be_served_is_not_stored(tmp_path, monkeypatch):
+    service, secret = service_at(tmp_path / "streams.db")
+
+    def fails(*_):
+        raise ValueError
+
+    monkeypatch.setattr(services, "Host", fails)
+    with running(service) as address:
+        made = Client(address, secret).post("/v1/streams", json={"name": "two", "contract": declared()})
+    assert made.status_code == 500
+    assert Store(tmp_path / "streams.db").names() == [NAME]
+
+
+@pytest.mark.parametrize("number", [2**53 + 1, 10**30, 10**400], ids=["first", "larger", "huge"])
+def test_a_release_that_never_comes_is_rejected(tmp_path, number):
+    service, secret = service_at(tmp_path / "streams.db")
+    with running(service) as address:
+        body = json.dumps({"name": "two", "contract": declared(release=number)})
+        made = Client(address, secret).post("/v1/streams", content=body, headers={"content-type": "application/json"})
+    assert made.status_code == 422
+    assert "release must be at most 2^53" in made.json()["error"]

@@ -189,7 +189,8 @@ class Contract:
         for name in ("horizon", "release", "forget", "rows_per_user", "rows_per_release", "apart", "period"):
             named = name in ("release", "period", "forget") and isinstance(getattr(self, name), str | tuple)
             if (value := getattr(self, name)) is not None and not named:
-                object.__setattr__(self, name, horizon_of(value) if name == "horizon" else integer(name, value))
+                of_rounds = name in ("horizon", "release")
+                object.__setattr__(self, name, horizon_of(value, name) if of_rounds else integer(name, value))
         if isinstance(self.features, RandomFeatures):
             object.__setattr__(self, "features", replace(self.features, length=self.feature_bound))
         if (self.loss in ("logistic", "hinge")) != bool(self.target.names):

@@ -34,7 +34,7 @@ class Every:
     rounds: int = 1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rounds", integer("rounds", self.rounds))
+        object.__setattr__(self, "rounds", horizon_of(self.rounds, "rounds"))
 
     def round_of(self, k: int) -> int:
         """The k-th multiple."""

@@ -24,10 +24,8 @@ import logging
 import secrets
 import time
 import tomllib
-import traceback
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qsl
 
@@ -49,6 +47,7 @@ from taciturn.service.service import (
     UnknownLedger,
     UnknownStream,
     UnreadableStream,
+    place_of,
     without_address,
 )
 from taciturn.service.tokens import Token, csrf_matches, session_of
@@ -528,12 +527,6 @@ def error_answer(service: Service, error: Exception) -> Answer:
 def _error(status: int, sentence: str, *headers: tuple[bytes, bytes]) -> Answer:
     content = msgspec.json.encode(messages.Error(sentence))
     return Answer(content, status=status, headers=(_NO_STORE, *headers))
-
-
-def place_of(error: BaseException) -> str:
-    """The last line of this package that an error passed."""
-    own = [frame for frame in traceback.extract_tb(error.__traceback__) if "taciturn" in Path(frame.filename).parts]
-    return f"in {Path(own[-1].filename).name}, line {own[-1].lineno}" if own else "outside this package"
 
 
 # Handlers.

@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -96,6 +96,10 @@ class View:
         return hashlib.sha256(self.body).hexdigest()[:32]
 
 
+class NotForServers(InvalidInput):
+    """A stream that a server has no way to show: without a contract, or not learnt row by row."""
+
+
 class Host:
     """A stream of a store that a service shows.
 
@@ -105,6 +109,8 @@ class Host:
         Where the stream is.
     saved : Saved
         The stream, as it is now.
+    layers : dict, optional
+        Contents of its users' records; by default those in the store.
 
     Attributes
     ----------
@@ -118,9 +124,9 @@ class Host:
         Whether it learns by this service, and not by `taciturn learn`.
     """
 
-    def __init__(self, store: Store, saved: Saved) -> None:
+    def __init__(self, store: Store, saved: Saved, layers: Mapping[str, bytes] | None = None) -> None:
         if "declared" not in saved.about:
-            raise InvalidInput(f"{saved.name} has no contract in the store, and cannot be shown.")
+            raise NotForServers(f"{saved.name} has no contract in the store, and cannot be shown.")
         self.store = store
         self.name = saved.name
         self.lineage = saved.lineage
@@ -134,8 +140,8 @@ class Host:
             raise InvalidInput(f"{saved.name} was not learnt under the contract in the store, and cannot be shown.")
         plan = plan_of_stored(self.contract.plan(on_bad="zero", seed=saved.about.get("seed")), saved)
         if not isinstance(plan.private, Private):
-            raise InvalidInput(f"{saved.name} is not learnt row by row, and cannot be shown.")
-        state = plan.private.read(saved.state, store.layers(saved))
+            raise NotForServers(f"{saved.name} is not learnt row by row, and cannot be shown.")
+        state = plan.private.read(saved.state, store.layers(saved) if layers is None else layers)
         self.private: Private = plan.private.resumed(state)
         self.plan: Plan = replace(plan, private=self.private)
         self.predictor = RowPredictor(self.contract)

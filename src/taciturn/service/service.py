@@ -9,11 +9,13 @@ import logging
 import re
 import secrets
 import threading
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any, TypeVar
 
 from taciturn.accounting.cost import FREE, Cost, total
@@ -40,7 +42,7 @@ from taciturn.service.events import (
     stored_row,
     unpacked,
 )
-from taciturn.service.host import Host, budget_message
+from taciturn.service.host import Host, NotForServers, budget_message
 from taciturn.service.live import Changes
 from taciturn.service.metrics import Metrics
 from taciturn.service.rows import JSON, RowBatch, read_rows
@@ -268,7 +270,7 @@ class Service:
         """Learn the events whose wait has passed, of all streams that have some."""
         for host in self.open_hosts() if self.replaced is None else ():
             if host.events_pending and host.served and not self.read_only and not host.view.closed:
-                self.event_writer(host.name).at_tick()
+                self.event_writer(host.name).at_tick()  # which tells the log of its errors
 
     async def in_thread(self, work: Callable[..., _Made], *arguments: Any) -> _Made:
         """What a function returns that may wait for the store."""
@@ -300,8 +302,8 @@ class Service:
                         self._unread = {each: why for each, why in self._unread.items() if each != name}
                 except StoreUnavailable:
                     raise
-                except TaciturnError as error:  # what was visible stays, and other streams go on
-                    why = without_address(self.store.address, str(error))
+                except Exception as error:  # what was visible stays, and other streams go on
+                    why = self._told(error)
                     if self._unread.get(name) != why:  # and not at every tick
                         LOG.error("%s is not shown on: %s", name, why)
                     self._unread = {**self._unread, name: why}  # others read it meanwhile
@@ -367,13 +369,22 @@ class Service:
             if known is not None and known.lineage == saved.lineage:
                 return known
             try:
-                host = Host(self.store, saved)
-            except InvalidInput:
+                return self._shown(Host(self.store, saved))
+            except NotForServers:
                 self._unshown.add(f"{name} {saved.lineage}")
                 return None
-            self._hosts[name] = host
-            self.writers.pop(name, None)
-            return host
+
+    def _shown(self, host: Host) -> Host:
+        """Show a stream from here on; under the lock of those that open streams."""
+        self._hosts[host.name] = host
+        self.writers.pop(host.name, None)
+        return host
+
+    def _told(self, error: Exception) -> str:
+        """What the log says of an error of a stream: the text of one that was not foreseen may hold a value."""
+        if isinstance(error, TaciturnError):
+            return without_address(self.store.address, str(error))
+        return f"{type(error).__name__} {place_of(error)}. Report it to the authors of taciturn."
 
     def open_hosts(self) -> list[Host]:
         """The streams that are shown, by name."""
@@ -513,25 +524,40 @@ class Service:
             about[EVENTS] = True
         if self.seed is not None:
             about["seed"] = self.seed
-        layers = state.users.layers if state.users is not None else ()
+        layers = {layer.name: layer.to_bytes() for layer in state.users.layers} if state.users is not None else {}
+        drafted = Saved(
+            name,
+            lineage,
+            (generation, t, k, token or new_name()),
+            private.total_cost,
+            FREE,
+            state.to_bytes(Published.start(plan).arrays, layers_apart=True),
+            json.dumps({"key": secrets.token_hex(32)}).encode(),
+            about,
+            "",
+            population=None if account is None else account.population,
+            neighbours=private.problem.neighbours,
+            layers=frozenset(layers),
+        )
+        host = Host(self.store, drafted, layers)  # what cannot be served is not stored
         self.store.create(
             name,
             lineage=lineage,
-            position=(generation, t, k, token or new_name()),
-            reserved=private.total_cost,
-            state=state.to_bytes(Published.start(plan).arrays, layers_apart=True),
-            input=json.dumps({"key": secrets.token_hex(32)}).encode(),
+            position=drafted.position,
+            reserved=drafted.reserved,
+            state=drafted.state,
+            input=drafted.input,
             about=about,
-            neighbours=private.problem.neighbours,
+            neighbours=drafted.neighbours,
             unit=private.unit.name,
             ledger=account,
             settings=private.recorded,
-            layers={layer.name: layer.to_bytes() for layer in layers},
+            layers=layers,
             closes=None if closing is None or closing.closed else closing,
         )
-        host = self._open(name)
-        assert host is not None
-        return host
+        with self._opening:
+            known = self._hosts.get(name)  # which a tick may have opened meanwhile
+            return known if known is not None and known.lineage == lineage else self._shown(host)
 
     def _check(self, contract: Contract) -> None:
         """Reject a contract that a server does not take."""
@@ -729,6 +755,12 @@ class Service:
             pending = host is not None and event.kind in ENDINGS and not host.ended
             if shown <= last and not pending:
                 yield messages.LedgerEvent(event.number, shown, event.kind, event.lineage)
+
+
+def place_of(error: BaseException) -> str:
+    """The last line of this package that an error passed."""
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if "taciturn" in Path(frame.filename).parts]
+    return f"in {Path(own[-1].filename).name}, line {own[-1].lineno}" if own else "outside this package"
 
 
 def without_address(address: str, sentence: str) -> str:

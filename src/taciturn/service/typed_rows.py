@@ -6,6 +6,7 @@ msgspec decodes such rows several times as fast as objects of any form. What is 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -19,6 +20,8 @@ MOST_COLUMNS = 256
 
 MOST_BYTES = 2**14
 """Bytes of a body up to which it is decoded by types: names of columns in any order are compared one by one."""
+
+_ESCAPED = re.compile(r'["\\\x00-\x1f\ud800-\udfff]')  # what JSON writes with a backslash
 
 
 def numbers_and_others(encoder: ColumnEncoder) -> tuple[list[tuple[Range, slice]], list[tuple[Column, slice]]]:
@@ -41,13 +44,17 @@ def numbers_and_others(encoder: ColumnEncoder) -> tuple[list[tuple[Range, slice]
 
 
 def row_type(names: Sequence[str], numbers: Collection[str]) -> Any:
-    """The type of a plain row with columns of these names, some of them numbers; None if there are too many for one.
+    """The type of a plain row with columns of these names, some of them numbers; None if there is none.
+
+    There are too many columns for one, or msgspec takes no such name: none that JSON writes with a backslash.
 
     >>> row = row_type(["age", "town"], ["age"])
     >>> msgspec.json.decode(b'{"town": "Oslo", "age": 30}', type=row)
     Row(c0=30.0, c1='Oslo')
+    >>> row_type(['height, 3"', "age"], ["age"]) is None
+    True
     """
-    if len(set(names)) < len(names) or not 0 < len(names) <= MOST_COLUMNS:
+    if len(set(names)) < len(names) or not 0 < len(names) <= MOST_COLUMNS or any(map(_ESCAPED.search, names)):
         return None
     fields = [(f"c{i}", float if name in numbers else Any, msgspec.field(name=name)) for i, name in enumerate(names)]
     return msgspec.defstruct("Row", fields, forbid_unknown_fields=True, gc=False)
