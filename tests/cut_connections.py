@@ -92,6 +92,56 @@ class Proxy:
             time.sleep(DELAY)
 
 
+class Hanging(Proxy):
+    """A proxy that stops: connections stay open, and nothing is passed on until it goes on.
+
+    Parameters
+    ----------
+    address : str
+        The database behind it.
+    """
+
+    def __init__(self, address):
+        self._passes = threading.Event()
+        self._passes.set()
+        self._open = []
+        super().__init__(address, 0.0, 0)
+
+    def hang(self):
+        """Stop; new connections are accepted, and not answered either."""
+        self._passes.clear()
+
+    def go_on(self):
+        """Pass on what has come meanwhile."""
+        self._passes.set()
+
+    def cut(self):
+        """Close all connections, as at a failover."""
+        for one in self._open:
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+        self._open.clear()
+
+    def __exit__(self, *_):
+        self.go_on()
+        super().__exit__()
+
+    def _serve(self, client):
+        self._passes.wait()
+        server = self._target()
+        self._open += [client, server]
+        for source, to in ((client, server), (server, client)):
+            threading.Thread(target=self._pass, args=(source, to), daemon=True).start()
+
+    def _pass(self, source, to):
+        with contextlib.suppress(OSError):
+            while part := source.recv(65536):
+                self._passes.wait()
+                to.sendall(part)
+        _close(source)
+        _close(to)
+
+
 def _socket_of(address):
     """What connects to the server of an address."""
     with psycopg.connect(address) as connection:

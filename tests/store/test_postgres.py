@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
 import warnings
 from types import SimpleNamespace
 
 import pytest
 
+from cut_connections import Hanging
 from postgres_server import throwaway_server
 from taciturn import InvalidInput, Ledger, Privacy
-from taciturn.accounting.cost import gaussian
 from taciturn.errors import StoreUnavailable
 from taciturn.store import Store
+from taciturn.store import postgres as postgres_backend
 from taciturn.store.database import Database
 from taciturn.store.postgres import Postgres, StandbyWarning
 
@@ -102,18 +105,97 @@ def test_a_user_without_rights_is_told_which(postgres):
             connection.execute("DROP ROLE taciturn_reader")
 
 
-def test_a_lost_connection_is_replaced(postgres):
-    """The call that notices it fails, and the next one has another."""
+def ended_connections(address):
+    """Let the server end all connections, as at a failover."""
     import psycopg
 
-    address = postgres()
-    ledger = Ledger.create(address, BUDGET)
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+
+
+def test_connections_that_end_while_they_are_idle_are_replaced(postgres):
+    """All at once, and by the first call that takes one: none fails."""
+    address = postgres()
+    home = Database(address, create=True)
+    with contextlib.ExitStack() as many:
+        for _ in range(5):
+            many.enter_context(home.transaction(write=False))
+    ended_connections(address)
+    for _ in range(3):
+        with home.transaction() as now:
+            assert now.execute("UPDATE schema_version SET version = version") == 1
+
+
+def test_a_connection_that_ends_within_a_transaction_is_an_error(postgres):
+    """It is not repeated: what it has read may have changed. The next one has another connection."""
+    address = postgres()
+    home = Database(address, create=True)
+
+    def use():
+        with home.transaction() as now:
+            now.rows("SELECT version FROM schema_version")
+            ended_connections(address)
+            now.execute("UPDATE schema_version SET version = 0")
+
     with pytest.raises(StoreUnavailable, match="terminat"):
-        ledger.charge(gaussian(0.01))
-    ledger.charge(gaussian(0.01))
-    assert ledger.reserved == gaussian(0.01)
+        use()
+    with home.transaction(write=False) as now:
+        assert now.rows("SELECT version FROM schema_version") != [(0,)]
+
+
+def test_a_server_that_ends_every_connection_is_an_error(postgres, monkeypatch):
+    """A transaction begins on one other connection, and not on ever more."""
+    home = Database(postgres(), create=True)
+    begun = []
+
+    def begin(connection, write):
+        begun.append(connection)
+        connection.close()
+        raise psycopg.OperationalError("the connection is lost")
+
+    import psycopg
+
+    monkeypatch.setattr(home.backend, "begin", begin)
+    with pytest.raises(StoreUnavailable, match="is lost"), home.transaction():
+        pass
+    assert len(begun) == 2
+
+
+def test_a_server_that_is_silent_is_given_up(postgres, monkeypatch):
+    """It is stopped: its connections stay open, and nothing is answered."""
+    monkeypatch.setattr(postgres_backend, "SILENCE_S", 0.5)
+    with Hanging(postgres()) as proxy:
+        home = Database(proxy.address, create=True)
+        with home.transaction(write=False):
+            pass
+        proxy.hang()
+        began = time.monotonic()
+        with pytest.raises(StoreUnavailable, match=r"silent for 0\.5 seconds"), home.transaction(write=False):
+            pass
+        assert time.monotonic() - began < 5.0
+
+
+def test_a_process_that_ends_waits_for_no_answer(postgres):
+    with Hanging(postgres()) as proxy:
+        home, errors = Database(proxy.address, create=True), []
+
+        def use():
+            try:
+                with home.transaction() as now:
+                    proxy.hang()
+                    now.execute("UPDATE schema_version SET version = version")
+            except StoreUnavailable as error:
+                errors.append(error)
+
+        used = threading.Thread(target=use)
+        used.start()
+        used.join(0.2)
+        assert used.is_alive()
+        home.cut()
+        used.join(5.0)
+        assert len(errors) == 1
+        with pytest.raises(StoreUnavailable, match="this process ends"), home.transaction():
+            pass
 
 
 def test_a_backup_is_made_by_its_own_tools(postgres, tmp_path):

@@ -9,11 +9,13 @@ connection for example, nobody knows the outcome: `OutcomeUnknown` is raised, an
 transaction, which waits for the old one to end, instead of trying again.
 
 **Connections** are used by one call at a time. A call takes an idle one or opens another, so threads and a signal
-handler within a call have their own. A forked child has inherited connections that it must neither use nor close: it
-opens its own, and inherited ones are never freed (`_abandon`). Every connection must be to the database that the first
-was to: one that was replaced by a backup while it was open, or whose standby took over, is rejected, and has to be
-opened again. They are closed when the database is freed; one that is kept by a reference cycle, an error's traceback
-for example, may wait long for a garbage collection, so a process that opens ever more connections makes one first.
+handler within a call have their own. One that has ended while it was idle, at a failover for example, is noticed when a
+transaction begins on it: all that were idle are closed, and the transaction begins on a new one. A forked child has
+inherited connections that it must neither use nor close: it opens its own, and inherited ones are never freed
+(`_abandon`). Every connection must be to the database that the first was to: one that was replaced by a backup while it
+was open, or whose standby took over, is rejected, and has to be opened again. They are closed when the database is
+freed; one that is kept by a reference cycle, an error's traceback for example, may wait long for a garbage collection,
+so a process that opens ever more connections makes one first.
 
 **Forks.** SQLite notes in the memory of the process which locks it holds. A child that is forked during a transaction
 would inherit the note without the lock, and read while others write. So a fork waits for the transactions of other
@@ -86,7 +88,13 @@ class Backend(Protocol):
         """A new connection, set up such that a commit survives a power cut; an error if that cannot be had."""
 
     def begin(self, connection: Any, write: bool) -> Transaction:
-        """Begin a transaction."""
+        """Begin a transaction; an error if the connection has ended."""
+
+    def has_ended(self, connection: Any) -> bool:
+        """Whether the server has ended a connection, or it was lost, as an error has shown."""
+
+    def cut(self, connection: Any) -> None:
+        """Let a call end that another thread waits for."""
 
     def commit(self, connection: Any) -> None:
         """End it; its changes are on the disk."""
@@ -143,6 +151,8 @@ class Database:
     def __init__(self, address: str | os.PathLike[str], create: bool = False) -> None:
         self.backend = backend_of(address)
         self._idle: dict[int, list[Any]] = {}
+        self._used: weakref.WeakSet[Any] = weakref.WeakSet()  # weak as `_OPEN` is
+        self._ending = False
         weakref.finalize(self, _close_all, self._idle, self.backend)
         self._identity: str | None = None
         self.witness: str | None = None
@@ -174,7 +184,15 @@ class Database:
             connection = self._take()
             committing = False
             try:
-                begun = self.backend.begin(connection, write)
+                try:
+                    begun = self.backend.begin(connection, write)
+                except Exception:
+                    if not self.backend.has_ended(connection):
+                        raise
+                    self._close(connection)
+                    self.close()  # what else was idle has ended, too
+                    connection = self._connected()
+                    begun = self.backend.begin(connection, write)
                 if write:
                     self.must_have_the_witness(begun)
                 yield begun
@@ -198,7 +216,7 @@ class Database:
                 if os.getpid() == process:
                     self._discard(connection)
                 raise
-            self._idle.setdefault(process, []).append(connection)
+            self._put_back(connection)
 
     @contextlib.contextmanager
     def reading_back(self, unknown: OutcomeUnknown) -> Iterator[Transaction]:
@@ -220,18 +238,36 @@ class Database:
             raise told from error
 
     def _take(self) -> Any:
+        """An idle connection, or a new one."""
         try:
-            return self._idle.setdefault(os.getpid(), []).pop()
+            connection = self._idle.setdefault(os.getpid(), []).pop()
         except IndexError:
-            _free_unused()
-            connection = self.backend.connect()
-            _OPEN.add(connection)
-            try:
-                self._must_be_the_same(connection)
-            except BaseException:
-                self._discard(connection)
-                raise
-            return connection
+            return self._connected()
+        self._used.add(connection)
+        return connection
+
+    def _put_back(self, connection: Any) -> None:
+        self._used.discard(connection)
+        self._idle.setdefault(os.getpid(), []).append(connection)
+
+    def _connected(self) -> Any:
+        """A new connection."""
+        self._must_go_on()
+        _free_unused()
+        connection = self.backend.connect()
+        _OPEN.add(connection)
+        self._used.add(connection)
+        try:
+            self._must_go_on()
+            self._must_be_the_same(connection)
+        except BaseException:
+            self._discard(connection)
+            raise
+        return connection
+
+    def _must_go_on(self) -> None:
+        if self._ending:
+            raise StoreUnavailable(f"{self.address} is not used any more: this process ends.")
 
     def _must_be_the_same(self, connection: Any) -> None:
         """Reject a connection to another database than the first was to."""
@@ -260,12 +296,14 @@ class Database:
 
     def _roll_back(self, connection: Any) -> None:
         """Roll back, and keep the connection if that succeeds."""
+        if self.backend.has_ended(connection):
+            return self._discard(connection)
         try:
             self.backend.rollback(connection)
         except BaseException:
             self._discard(connection)
             raise
-        self._idle.setdefault(os.getpid(), []).append(connection)
+        return self._put_back(connection)
 
     def _discard(self, connection: Any) -> None:
         """Roll back, and close: a connection after an error is not used again."""
@@ -274,7 +312,15 @@ class Database:
         self._close(connection)
 
     def _close(self, connection: Any) -> None:
+        self._used.discard(connection)
         _close(connection, self.backend)
+
+    def cut(self) -> None:
+        """End the transactions of all threads, and make no more: for a process that ends, whatever they wait for."""
+        self._ending = True
+        for connection in list(self._used):
+            self.backend.cut(connection)
+        self.close()
 
     def close(self) -> None:
         """Close the connections that this process has opened and does not use at the moment."""

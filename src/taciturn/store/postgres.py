@@ -10,20 +10,48 @@ last commits: if it takes over, rounds are released twice, so a server with one 
 **Transactions** are READ COMMITTED, with locks on the rows that decide: what a transaction reads by `/*lock*/` is the
 newest committed row, and stays so until it ends. A compare-and-set is one UPDATE with the old values in its condition,
 which PostgreSQL evaluates on the newest row, under its lock. A lock is waited for, for up to `WAIT` seconds.
+
+**A server that does not answer.** It cancels statements by itself (`STATEMENT_S`). If it is stopped, or the network
+lost, a connection is given up when nothing has come for `SILENCE_S` seconds, when the other side has not acknowledged
+what was sent for `UNACKNOWLEDGED_S`, or when it is gone while nothing is sent (TCP's keepalives).
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import socket
+import time
 import warnings
+from collections.abc import Generator
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from taciturn.errors import InvalidInput, StoreUnavailable, needs_extra
 from taciturn.store import database
 from taciturn.store.database import Row, Transaction, same_process, unavailable
+
+CONNECT_S = 5
+"""Seconds for which a server is waited for when a connection is made, at each of the hosts of an address."""
+
+STATEMENT_S = 60
+"""Seconds after which the server cancels a statement."""
+
+SILENCE_S = 65
+"""Seconds without any answer to a statement after which a connection is given up."""
+
+UNACKNOWLEDGED_S = 10
+"""Seconds for which what was sent may be without an acknowledgement of TCP, or a connection without a sign of life."""
+
+_TCP = {
+    "connect_timeout": CONNECT_S,
+    "tcp_user_timeout": 1_000 * UNACKNOWLEDGED_S,
+    "keepalives_idle": UNACKNOWLEDGED_S // 2,
+    "keepalives_interval": 1,
+    "keepalives_count": UNACKNOWLEDGED_S // 2,
+}  # unless the address says otherwise
 
 
 class StandbyWarning(UserWarning):
@@ -50,6 +78,47 @@ def _translated(sql: str) -> str:
     return sql.replace("?", "%s").replace("/*lock*/", "FOR UPDATE")
 
 
+@cache
+def _connection_type() -> Any:
+    """Connections that are given up if the server is silent."""
+    import psycopg
+
+    class Connection(psycopg.Connection[Any]):
+        patience = float(CONNECT_S)
+        silent = False
+
+        def wait(self, gen: Any, *arguments: Any, **settings: Any) -> Any:
+            try:
+                return super().wait(_heard(gen, self.patience), *arguments, **settings)
+            except TimeoutError:
+                self.silent = True
+                self.close()  # else it would wait once more, to roll back
+                raise psycopg.OperationalError(f"the server was silent for {self.patience:g} seconds") from None
+
+    return Connection
+
+
+def _heard(waiting: Generator[Any, Any, Any], patience: float) -> Generator[Any, Any, Any]:
+    """A generator of psycopg, which gets 0 every tenth of a second in which nothing has come; an error after some."""
+    until = time.monotonic() + patience
+    state = next(waiting)
+    while True:
+        ready = yield state
+        if ready:
+            until = time.monotonic() + patience
+        elif time.monotonic() > until:
+            raise TimeoutError
+        try:
+            state = waiting.send(ready)
+        except StopIteration as end:
+            return end.value
+
+
+def _socket_of(connection: Any) -> socket.socket:
+    """The socket of a connection, as a second one that may be closed."""
+    return socket.socket(fileno=os.dup(connection.fileno()))
+
+
 class Postgres:
     """A PostgreSQL database as a `Backend`."""
 
@@ -67,20 +136,20 @@ class Postgres:
         self._checked = False
 
     def connect(self) -> Any:
-        wait = f"-c lock_timeout={database.WAIT * 1000:.0f}"
         options = (
-            f"{wait} -c synchronous_commit=on -c search_path=taciturn,pg_catalog "
+            f"-c lock_timeout={database.WAIT * 1000:.0f} -c statement_timeout={STATEMENT_S * 1000} "
+            "-c synchronous_commit=on -c search_path=taciturn,pg_catalog "
             r"-c default_transaction_isolation=read\ committed"
         )
-        connection = self._psycopg.connect(
-            self._secret_address, autocommit=True, connect_timeout=max(2, int(database.WAIT)), options=options
-        )
+        stated = self._psycopg.conninfo.conninfo_to_dict(self._secret_address)
+        settings = {name: value for name, value in _TCP.items() if name not in stated}
+        connection = _connection_type().connect(self._secret_address, autocommit=True, options=options, **settings)
         try:
             self._check_durable(connection)
-            connection.autocommit = False
         except BaseException:
             connection.close()
             raise
+        connection.patience = float(SILENCE_S)
         return connection
 
     def _check_durable(self, connection: Any) -> None:
@@ -107,7 +176,18 @@ class Postgres:
                 )
 
     def begin(self, connection: Any, write: bool) -> Transaction:
-        return _PostgresTransaction(connection)  # psycopg begins one with the first statement
+        connection.execute("BEGIN", prepare=False)
+        return _PostgresTransaction(connection)
+
+    def has_ended(self, connection: Any) -> bool:
+        return bool(connection.closed) and not connection.silent  # another connection would be waited for as long
+
+    def cut(self, connection: Any) -> None:
+        with (
+            contextlib.suppress(OSError, self._psycopg.Error),
+            socket.socket(fileno=os.dup(connection.fileno())) as end,
+        ):
+            end.shutdown(socket.SHUT_RDWR)
 
     def commit(self, connection: Any) -> None:
         connection.commit()
@@ -138,6 +218,7 @@ class Postgres:
 
     def create(self) -> None:
         with self._used() as connection:
+            self.begin(connection, write=True)
             connection.execute("SELECT pg_advisory_xact_lock(7461636974)")  # two that create at once take turns
             connection.execute("CREATE SCHEMA IF NOT EXISTS taciturn")
             connection.execute("CREATE TABLE IF NOT EXISTS taciturn.schema_version (version BIGINT NOT NULL)")

@@ -97,6 +97,12 @@ class Sqlite:
         connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
         return _SqliteTransaction(connection)
 
+    def has_ended(self, connection: Any) -> bool:
+        return False
+
+    def cut(self, connection: Any) -> None:
+        connection.interrupt()
+
     def commit(self, connection: Any) -> None:
         connection.execute("COMMIT")
 
