@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from taciturn.errors import InvalidInput
 from taciturn.service.clock import TickClock
-from taciturn.store.store import FARTHEST
+from taciturn.store.events import FARTHEST
 
 TIMES = st.integers(0, 10**13)
 

@@ -14,6 +14,7 @@ from taciturn.contract.contract import contract_of
 from taciturn.core.private import Private
 from taciturn.errors import StoreUnavailable
 from taciturn.service import events
+from taciturn.service.clock import TickClock
 from taciturn.service.server import running
 from taciturn.service.service import Limits, Service
 from taciturn.store import Store
@@ -342,6 +343,60 @@ def test_a_tick_learns_what_is_due_by_then_in_blocks(event_site, monkeypatch):
     here.client.open({"age": 7}, "later")
     assert here.wait(3 * WAIT) == 10  # when all are due
     assert sealed == [4, 4, 2]
+
+
+@pytest.mark.parametrize("opens", [True, False], ids=["an event is opened later", "none is"])
+def test_a_clock_that_was_far_ahead_stops_no_stream(event_site, caplog, opens):
+    """What was opened by it waits anew, by the present clock; it is learnt in its order, with its label."""
+    here = event_site()
+    here._clock[0] += datetime.timedelta(days=30)
+    here.client.open({"age": 1}, "ahead")
+    here._clock[0] -= datetime.timedelta(days=30)
+    if opens:
+        here.client.open({"age": 2}, "later")
+    here._next_tick()
+    assert here.wait(0) == 0
+    assert here.client.label("ahead", "yes").status_code == 200
+    assert here.wait() == 1 + opens
+    assert here.round == 1 + opens
+    assert "1 events of clicks were dated by a clock that was far ahead" in caplog.text
+    assert f'taciturn_operator_redated_total{{stream="{NAME}"}} 1\n' in here.client.get("/metrics").text
+
+
+def test_clocks_that_differ_by_minutes_leave_waits_as_they_are(event_site, caplog):
+    here = event_site()
+    here._clock[0] += datetime.timedelta(minutes=90)
+    here.client.open({"age": 1}, "ahead")
+    here._clock[0] -= datetime.timedelta(minutes=90)
+    here.client.open({"age": 2}, "later")
+    here._next_tick()
+    assert here.wait() == 0
+    assert here.wait(90 * 60) == 2
+    assert "clock" not in caplog.text
+
+
+def test_a_lease_by_a_clock_that_was_far_ahead_is_not_waited_for(event_site, tmp_path):
+    here = event_site()
+    other = Service(Store(tmp_path / "streams.db"))
+    other.clock = TickClock()  # the present time, which is decades ahead of that of the site
+    here.client.open({"age": 1})
+    other.refresh()
+    here._clock[0] += datetime.timedelta(seconds=WAIT)
+    assert other.event_writer(NAME).learn_due() == 1
+    here.client.open({"age": 2})
+    assert here.wait() == 1
+    other.close()
+
+
+def test_the_oldest_event_that_is_due_shows(event_site):
+    here = event_site()
+    here.client.open({"age": 1})
+    here._next_tick()
+    shown = here.client.get("/metrics").text
+    assert f'taciturn_operator_oldest_due_event_seconds{{stream="{NAME}"}} 0.0\n' in shown
+    type(here.service.clock).time = here.service.host(NAME).events_due + 7000
+    late = here.client.get("/metrics").text
+    assert f'taciturn_operator_oldest_due_event_seconds{{stream="{NAME}"}} 7.0\n' in late
 
 
 def test_metrics_have_opened_events_for_all_and_the_rest_for_operators(event_site):

@@ -2,6 +2,8 @@
 
 import time
 
+import pytest
+
 from served import NAME, Client, declared, service_at, some_rows
 from taciturn.contract.contract import contract_of
 from taciturn.service.messages import Counted
@@ -27,7 +29,17 @@ def test_readers_get_public_numbers_and_operators_all(tmp_path):
     assert "NOT PRIVATE" not in reader.text
     public, mark, secret_part = both.text.partition("# NOT PRIVATE")
     assert mark
-    assert public == reader.text
+    ticks = "taciturn_last_tick_timestamp_seconds "
+    assert [f"{line}\n" for line in public.splitlines() if not line.startswith(ticks)] == [
+        f"{line}\n" for line in reader.text.splitlines() if not line.startswith(ticks)
+    ]
+    [tick] = [line.removeprefix(ticks) for line in reader.text.splitlines() if line.startswith(ticks)]
+    assert 0.0 <= time.time() - float(tick) < 60.0
+    assert (float(tick) / 0.05) == pytest.approx(round(float(tick) / 0.05))  # a tick, and not a moment
+    for name in ("tick_age", "tick_length"):
+        [seconds] = [line for line in secret_part.splitlines() if line.startswith(f"taciturn_operator_{name}_seconds ")]
+        assert 0.0 <= float(seconds.split()[1]) < 60.0
+    assert "taciturn_operator_unreadable_streams 0\n" in secret_part
     assert f'taciturn_operator_rows_total{{stream="{NAME}"}} 25\n' in secret_part
     assert f'taciturn_operator_commits_total{{stream="{NAME}"}} 1\n' in secret_part
     assert 'route="/v1/streams/{s}/examples",status="200"} 1\n' in secret_part

@@ -525,7 +525,7 @@ def test_a_server_that_shows_only_chooses_without_learning(event_site, tmp_path)
     reader = Service(Store(tmp_path / "streams.db"), read_only=True)
     with running(reader) as address:
         other = Events(address, here.service.tokens.create(["learn", "predict"])[1])
-        reader.refresh()
+        reader.tokens.refresh()
         assert rank(other, learn=False).status_code == 200
         assert rank(other).status_code == 409
 

@@ -116,18 +116,19 @@ def test_a_server_that_shows_only_changes_nothing(tmp_path):
         assert client.predict(some_rows(1)).status_code == 200
 
 
-def test_a_store_that_cannot_be_read_leaves_what_was_visible(tmp_path):
+def test_a_store_that_cannot_be_read_leaves_what_was_visible(tmp_path, monkeypatch):
+    monkeypatch.setattr(services, "OVERDUE_S", 0.2)
     service, secret = service_at(tmp_path / "streams.db", tick=0.05)
     with running(service) as address:
         client = Client(address, secret)
         assert client.get("/readyz").status_code == 200
-        visible = service.store.visible
-        service.store.visible = lambda *_: (_ for _ in ()).throw(StoreUnavailable("gone"))
+        at_tick = service.store.at_tick
+        service.store.at_tick = lambda *_: (_ for _ in ()).throw(StoreUnavailable("gone"))
         while client.get("/readyz").status_code == 200:
             pass
         assert client.predict(some_rows(1)).status_code == 200
         assert client.get("/healthz").status_code == 200
-        service.store.visible = visible
+        service.store.at_tick = at_tick
         while client.get("/readyz").status_code == 503:
             pass
 
@@ -192,14 +193,15 @@ def test_an_adopted_stream_goes_on(tmp_path):
 
 def test_a_stream_that_begins_while_the_store_is_read_stays_shown(service, monkeypatch):
     """What was read at the tick does not have it yet."""
-    visible = service.store.visible
+    at_tick = service.store.at_tick
 
-    def begin(lineage, tick):
+    def begin(*arguments):
+        found = at_tick(*arguments)
         if len(service.open_hosts()) == 1:
             service.create("two", contract_of(declared()))
-        return visible(lineage, tick)
+        return found
 
-    monkeypatch.setattr(service.store, "visible", begin)
+    monkeypatch.setattr(service.store, "at_tick", begin)
     service.refresh()
     assert [host.name for host in service.open_hosts()] == [NAME, "two"]
 

@@ -483,8 +483,7 @@ def test_requests_and_ticks_outlive_an_adoption(tmp_path):
     )
     adopted = store.adopt(NAME)
     assert store.current(adopted, [request.key]).requests == {request.key: request}
-    assert store.visible(adopted.lineage, 4999) == 0
-    assert store.visible(adopted.lineage, 5000) == 1
+    assert [[each.visible for each in store.at_tick(at, {})] for at in (4999, 5000)] == [[0, 0], [1, 1]]
     service.close()
 
 

@@ -56,6 +56,9 @@ def serve(
     seed: Annotated[
         int | None, typer.Option(help="Seed of new streams, which are then simulations and NOT PRIVATE.", min=0)
     ] = None,
+    streams: Annotated[
+        int, typer.Option(help="Most streams that have not ended; others are not shown.", min=1, metavar="COUNT")
+    ] = 4096,
     witness: WitnessOption = None,
     key: KeyOption = None,
     log_requests: Annotated[
@@ -94,7 +97,7 @@ def serve(
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s", level=logging.WARNING)
     logging.getLogger("taciturn").setLevel(logging.INFO if log_requests else logging.WARNING)
     secure = tls_cert is not None or behind_proxy
-    limits = Limits()
+    limits = Limits(streams=streams)
     if behind_proxy:
         limits = replace(limits, address_connections=limits.connections)  # all are the proxy's
     allowed = within_descriptors(limits)

@@ -66,6 +66,7 @@ def show(
             "ledger": database.address if stream.ledger == "" else stream.ledger,
             "population": stream.population,
             "closed": stream.closed,
+            "archived": stream.archived,
             "behind": behind(stream),
             "encrypted": stream.encrypted,
         }
@@ -94,7 +95,7 @@ def _show(answer: dict[str, Any]) -> None:
         return
     table = plain_table("", ("name", "stream", "recipe", "rows", "releases", "spent mu", ""), "ledger")
     for row in answer["streams"]:
-        state = ", ".join(word for word in ("closed", "behind", "encrypted") if row[word])
+        state = ", ".join(word for word in ("closed", "archived", "behind", "encrypted") if row[word])
         spent = f"{row['spent_mu']:.4g} of {row['reserved_mu']:.4g}"
         counts = f"{row['rows']:,}", f"{row['releases']:,}"
         here = row["ledger"] == answer["address"]
@@ -244,6 +245,35 @@ def _show_adopted(done: Adopted, address: str) -> None:
     if others:
         listed = ", ".join(names.get(lineage, short(lineage)) for lineage in others)
         typer.echo(f"Also closed, as they are or may be behind; adopt each that is to go on: {listed}")
+
+
+@app.command()
+def archive(
+    address: Address,
+    name: Annotated[str, typer.Argument(help="Stream to archive; it must have ended.", show_default=False)],
+    key: KeyOption = None,
+    witness: WitnessOption = None,
+    yes: YesOption = False,
+    as_json: AsJson = False,
+) -> None:
+    """Let no server show a stream that has ended, and erase its state, and the requests and events it has learnt.
+
+    Its releases stay in the database, and its line in the ledger: what it has cost is spent. Its name stays taken.
+
+    Example: taciturn store archive taciturn.db clicks
+    """
+    from taciturn.store import Store
+    from taciturn.store.database import Database
+
+    Database(address)  # a wrong address is an error, and not a new database
+    _ask(f"Archiving {name} erases its state, and takes it from all servers.", yes, as_json)
+    saved = Store(address, witness=witness, key=key).archive(name)
+    if as_json:
+        print_json({"stream": name, "lineage": saved.lineage, "releases": saved.position[2]})
+    else:
+        typer.echo(
+            f"Archived {name}: its {saved.position[2]:,} releases stay in {address}, and servers show it no more."
+        )
 
 
 @app.command()

@@ -850,7 +850,7 @@ async def ready(call: Call) -> Answer:
     """Whether the store could be read at the last tick, and all streams in it, and is the newest copy of itself."""
     call.service.must_be_newest()
     if not call.service.ready:
-        raise RequestError(503, "the store could not be read at the last tick.", _RETRY)
+        raise RequestError(503, "the store could not be read for some seconds.", _RETRY)
     warning = None
     with contextlib.suppress(RequestError):
         authorise(call, ("operate",))

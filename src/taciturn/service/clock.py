@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 
 from taciturn.errors import number
-from taciturn.store.store import FARTHEST
+from taciturn.store.events import FARTHEST
 
 
 @dataclass(frozen=True)

@@ -42,9 +42,10 @@ from taciturn.service.writer import (
     Writer,
     answer,
     gather,
+    pause,
 )
 from taciturn.store import Closing, Event, Opened, Opening
-from taciturn.store.events import EventEnded
+from taciturn.store.events import FARTHEST, EventEnded
 
 if TYPE_CHECKING:
     from taciturn.service.service import Service
@@ -229,7 +230,7 @@ class EventWriter(Writer):
         self._changes.append((change, future))
         if self._exchanging is None:
             self._exchanging = loop.create_task(self._exchange_all())
-        return await future  # a client that leaves does not take its event back
+        return await self.service.in_time(future)  # a client that leaves does not take its event back
 
     async def _exchange_all(self) -> None:
         answered, took = 0, 0.0
@@ -240,7 +241,7 @@ class EventWriter(Writer):
                 group, self._changes = self._changes[:_GROUP], self._changes[_GROUP:]
                 began = time.perf_counter()
                 try:
-                    outcomes = await self.service.in_thread(self._exchange, [change for change, _ in group])
+                    outcomes = await self.service.carried_out(self._exchange, [change for change, _ in group])
                 except Exception as error:
                     outcomes = [error] * len(group)
                 answered, took = len(group), time.perf_counter() - began
@@ -262,6 +263,7 @@ class EventWriter(Writer):
                 most=limits.pending_events,
                 horizon=host.private.last_round,  # also of a stream without a horizon whose noise is paid for so long
             )
+        self._note_redated()
         made, ends = iter(opened), iter(closed)
         return [next(made) if isinstance(change, Opening) else next(ends) for change in changes]
 
@@ -281,7 +283,7 @@ class EventWriter(Writer):
 
     async def _learn_by_the_clock(self) -> None:
         try:
-            await self.service.in_thread(self.learn_due)
+            await self.service.carried_out(self.learn_due)
         except Exception as error:  # the next tick comes, and finds the same events
             LOG.warning("the events of %s could not be learnt at a tick: %s", self.name, type(error).__name__)
 
@@ -291,25 +293,39 @@ class EventWriter(Writer):
         What is due later is left for the next tick: otherwise a busy stream would learn a few at a time, without end.
         """
         learnt = conflicts = 0
-        by = self._log.time()
+        by, due = self._log.time(), self.service.host(self.name).events_due
+        if due is not None and due > by + self._events.milliseconds + FARTHEST:
+            with self.service.turns.turn():
+                self._log.clamp(self._events.milliseconds)
+            self._note_redated()
         while conflicts < RETRIES and self._log.waits(by):
             at = self._learning or self._load()
             current = self.service.store.current(at.saved)
             if not current.newest:
                 self._learning, conflicts = None, conflicts + 1
+                pause(conflicts)
                 continue
             lease = current.lease
-            if lease is not None and lease.holder != self.service.id and lease.expires > self.service.clock.now():
+            left = 0 if lease is None or lease.holder == self.service.id else lease.expires - self.service.clock.now()
+            if 0 < left <= FARTHEST:  # one that lasts longer was made by a clock that was wrong
                 return learnt
             try:
                 learnt += self._learn_next(at, current.visible_at, by)
             except StateConflict:
                 self.service.metrics.count("conflicts", self.name)
                 self._learning, conflicts = None, conflicts + 1
+                pause(conflicts)
             except BaseException:
                 self._learning = None  # what is in memory may be ahead of the store
                 raise
         return learnt
+
+    def _note_redated(self) -> None:
+        """Tell the operator of events that wait anew."""
+        count, self._log.redated = self._log.redated, 0
+        if count:
+            self.service.metrics.count("redated", self.name, count)
+            LOG.warning("%d events of %s were dated by a clock that was far ahead, and wait anew", count, self.name)
 
     def _learn_next(self, at: Learning, visible_at: int, by: int) -> int:
         """Learn one block of sealed events; how many.
@@ -327,7 +343,7 @@ class EventWriter(Writer):
             events = events[: len(events) // 2]
         if not events or events[0].number != at.state.t + 1:
             raise StateConflict(f"another process went on with {self.name}.")
-        lease = max(LEASE, round(_LEASE_TICKS * self.service.clock.period))
+        lease = min(FARTHEST, max(LEASE, round(_LEASE_TICKS * self.service.clock.period)))
         self._learn(at, [self._batch(events)], visible_at, lease=lease)
         return len(events)
 

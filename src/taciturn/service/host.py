@@ -1,8 +1,8 @@
 """One stream as readers see it: its visible releases, their models, and predictions.
 
-What is answered here depends on visible releases and public settings only. A view is replaced at ticks of the clock
-(`taciturn.service.clock`), by `Host.at`, and never in between; so predictions, the latest model, events and metrics all
-change at once. A release that is committed and not visible yet does not exist for readers.
+What is answered here depends on visible releases and public settings only. Views are replaced at ticks of the clock
+(`taciturn.service.clock`), those of all streams at once, and never in between; so predictions, the latest model, events
+and metrics all change at once. A release that is committed and not visible yet does not exist for readers.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,6 +25,7 @@ from taciturn.columns.labels import classes_of
 from taciturn.contract.contract import Contract, contract_of
 from taciturn.contract.model_file import Found, Model, found_in
 from taciturn.core.private import Private
+from taciturn.core.staged import Staged
 from taciturn.errors import InvalidInput
 from taciturn.estimators.published import Published
 from taciturn.estimators.stream import Spent
@@ -38,7 +38,7 @@ from taciturn.service import messages
 from taciturn.service.predictor import RowPredictor
 from taciturn.service.rank import Ranker
 from taciturn.service.rows import PlainRows, RowBatch, encoded
-from taciturn.store import Chunk, Saved, Store
+from taciturn.store import AtTick, Chunk, Saved, Store
 from taciturn.store.database import StoreReplaced
 
 PAGE = 2**20
@@ -150,10 +150,10 @@ class Host:
         self._names = self.contract.target.names
         self._found: Found | None = None
         self._found_known = False
-        self._lock = threading.Lock()
         self.events_opened = 0  # as of the last tick: public, as rounds are
         self.events_pending = 0  # those of them that are not learnt yet
-        self.view = self._view(0, 0, False)
+        self.events_due: int | None = None  # when the wait of the next of these ends; or ended, if it is late
+        self.view = self._view(0, 0, False, {}, None)
 
     @property
     def ended(self) -> bool:
@@ -167,16 +167,18 @@ class Host:
 
     # Views.
 
-    def at(self, tick: int, k: int, closed: bool) -> bool:
-        """Show the first k releases from this tick on; whether that is a change."""
-        with self._lock:
-            if (k, closed) == (self.view.k, self.view.closed):
-                return False
-            self.view = self._view(tick, k, closed)
-            return True
+    def following_view(self, tick: int, found: AtTick) -> View | None:
+        """What is visible from this tick on; None if that is what is visible already.
 
-    def _view(self, tick: int, k: int, closed: bool) -> View:
-        line, visible_at = ({}, None) if k == 0 else self._line(k)
+        What was shown stays, also if a clock is set back, and the last release of a stream comes before its end.
+        """
+        k = max(found.visible, self.view.k)
+        closed = self.view.closed or (found.closed and k == found.releases)
+        if k > self.view.k and found.line is not None:
+            return self._view(tick, k, closed, json.loads(found.line), found.visible_at)
+        return None if closed == self.view.closed else replace(self.view, tick=tick, closed=closed)
+
+    def _view(self, tick: int, k: int, closed: bool, line: dict[str, Any], visible_at: int | None) -> View:
         model = self._model(line)
         return View(
             tick,
@@ -194,17 +196,17 @@ class Host:
     def _cost(self, t: int, k: int) -> Cost:
         return self.private.spent_after(t, k) if k else FREE
 
-    def _line(self, k: int) -> tuple[dict[str, Any], int | None]:
-        """The line of a release that is committed, and when it becomes visible."""
-        chunk, visible_at = self.chunk(k)
-        return json.loads(next(_lines_from(chunk, k))), visible_at
+    def _line(self, k: int) -> dict[str, Any]:
+        """The line of a release that is committed."""
+        line: dict[str, Any] = json.loads(next(_lines_from(self.chunk(k), k)))
+        return line
 
-    def chunk(self, k: int) -> tuple[Chunk, int | None]:
-        """The chunk with a release that is committed, and when it becomes visible."""
+    def chunk(self, k: int) -> Chunk:
+        """The chunk with a release that is committed."""
         found = self.store.chunk(self.lineage, k)
         if found is None:
             raise StoreReplaced(f"{self.name} has no release {k} any more in {self.store.address}.")
-        return found
+        return found[0]
 
     def _model(self, line: dict[str, Any]) -> Model:
         k, t = line.get("k", 0), line.get("t", 0)
@@ -224,9 +226,12 @@ class Host:
     def _stages(self) -> Found | None:
         """What stages have found; it is the same at every release, and public since the first."""
         if not self._found_known:
-            saved = self.store.load(self.name)
-            state = self.private.read(saved.state, self.store.layers(saved))
-            self._found = found_in(self.private.problem_at(state))
+            problem = self.private.problem
+            if isinstance(self.private, Staged):
+                saved = self.store.load(self.name)
+                state = self.private.read(saved.state, self.store.layers(saved))
+                problem = self.private.problem_at(state)
+            self._found = found_in(problem)
             self._found_known = True
         return self._found
 
@@ -254,7 +259,7 @@ class Host:
         view = self.view
         if not 1 <= k <= view.k:
             return None
-        return view.body if k == view.k else model_body(self._model(self._line(k)[0]))
+        return view.body if k == view.k else model_body(self._model(self._line(k)))
 
     def releases(self, after: int, most: int, weights: bool = False) -> list[bytes]:
         """The visible releases after a number, each as JSON (`messages.Released`): so many, or fewer if they are long.
@@ -272,7 +277,7 @@ class Host:
 
     def _lines(self, after: int, last: int) -> Iterator[bytes]:
         while after < last:
-            chunk, _ = self.chunk(after + 1)
+            chunk = self.chunk(after + 1)
             lines = _lines_from(chunk, after + 1)
             for _ in range(after, min(chunk.last, last)):
                 yield next(lines)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,7 @@ _SECRET = (
     ("conflicts", "counter", "Blocks that were learnt again because another process was faster."),
     ("late", "counter", "Commits whose releases missed their tick, and were shown at the next."),
     ("labels", "counter", "Labels of events that this process has stored."),
+    ("redated", "counter", "Events that were dated by a clock far ahead, and wait anew."),
     ("late_labels", "counter", "Labels that came after the wait of their events, and were rejected."),
 )
 
@@ -89,6 +91,12 @@ class Metrics:
             "# TYPE taciturn_tick_seconds gauge",
             f"taciturn_tick_seconds {_number(service.clock.seconds)}",
         ]
+        if service.last_tick is not None:
+            lines += [
+                "# HELP taciturn_last_tick_timestamp_seconds The last tick at which all of the store was read.",
+                "# TYPE taciturn_last_tick_timestamp_seconds gauge",
+                f"taciturn_last_tick_timestamp_seconds {_number(service.last_tick.at / 1000.0)}",
+            ]
         if token.allows("operate"):
             lines += self._secret(service)
         return "\n".join(lines) + "\n"
@@ -124,7 +132,30 @@ class Metrics:
             for host in service.open_hosts()
             if host.contract.events is not None
         ]
+        now = service.clock.now()
         lines += [
+            "# HELP taciturn_operator_oldest_due_event_seconds NOT PRIVATE. Time for which an event is due.",
+            "# TYPE taciturn_operator_oldest_due_event_seconds gauge",
+        ]
+        lines += [
+            f"taciturn_operator_oldest_due_event_seconds{{stream={_quoted(host.name)}}} "
+            f"{_number(max(0, now - (host.events_due or now)) / 1000.0)}"
+            for host in service.open_hosts()
+            if host.contract.events is not None
+        ]
+        if service.last_tick is not None:
+            lines += [
+                "# HELP taciturn_operator_tick_age_seconds NOT PRIVATE. Time since the last reading of the store.",
+                "# TYPE taciturn_operator_tick_age_seconds gauge",
+                f"taciturn_operator_tick_age_seconds {time.monotonic() - service.last_tick.ended:.3f}",
+                "# HELP taciturn_operator_tick_length_seconds NOT PRIVATE. How long it took.",
+                "# TYPE taciturn_operator_tick_length_seconds gauge",
+                f"taciturn_operator_tick_length_seconds {service.last_tick.seconds:.3f}",
+            ]
+        lines += [
+            "# HELP taciturn_operator_unreadable_streams NOT PRIVATE. Streams that are in the store and not shown on.",
+            "# TYPE taciturn_operator_unreadable_streams gauge",
+            f"taciturn_operator_unreadable_streams {len(service.unreadable())}",
             "# HELP taciturn_operator_live_clients NOT PRIVATE. Open connections for server-sent events.",
             "# TYPE taciturn_operator_live_clients gauge",
             f"taciturn_operator_live_clients {service.live}",

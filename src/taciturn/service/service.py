@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 import json
 import logging
+import math
 import re
 import secrets
 import threading
+import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -16,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.ledger import Line
@@ -42,14 +44,14 @@ from taciturn.service.events import (
     stored_row,
     unpacked,
 )
-from taciturn.service.host import Host, NotForServers, budget_message
+from taciturn.service.host import Host, NotForServers, View, budget_message
 from taciturn.service.live import Changes
 from taciturn.service.metrics import Metrics
 from taciturn.service.rows import JSON, RowBatch, read_rows
 from taciturn.service.tokens import Token, Tokens
 from taciturn.service.turns import Turns
 from taciturn.service.writer import SMALL, Writer
-from taciturn.store import Saved, Store
+from taciturn.store import AtTick, Saved, Store
 from taciturn.store.book import populations
 from taciturn.store.database import StoreReplaced
 from taciturn.store.events import EVENTS, StreamClosed
@@ -57,6 +59,16 @@ from taciturn.store.events import EVENTS, StreamClosed
 LOG = logging.getLogger("taciturn")
 
 _Made = TypeVar("_Made")
+OVERDUE_S = 5.0
+"""Seconds by which a look at the store may be late before a server is no longer ready."""
+
+STOP_S = 5.0
+"""Seconds for which a server that stops waits for the store before it gives up what waits for it."""
+
+_TOKENS_S = 1.0  # between two looks at the tokens, at most
+_TURN_S = 0.5  # for which a tick waits for threads that write
+_SLOW_PERIODS = 2  # after which a tick is told to be slow
+_READ_AGAIN = 16  # streams that could not be read and are tried again at a tick
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -70,6 +82,10 @@ class UnreadableStream(StateConflict):
 
 class RequestConflict(StateConflict):
     """A request that does not fit this server or its streams, as they are; nothing is wrong with the store."""
+
+
+class TooManyStreams(StateConflict):
+    """More streams than a server shows."""
 
 
 class UnknownLedger(InvalidInput):
@@ -103,7 +119,9 @@ class Limits:
     pages : int
         Pages of releases with weights that are read and sent at a time, for each token.
     streams, dimension : int
-        Streams of a store, and features of a stream.
+        Streams that are shown and have not ended, and features of a stream.
+    store_seconds : float
+        Seconds after which a request that waits for the store is answered, if the store cannot be read.
     """
 
     body: int = 2**24
@@ -125,8 +143,27 @@ class Limits:
     address_connections: int = 250
     live: int = 200
     pages: int = 4
-    streams: int = 256
+    streams: int = 2**12
     dimension: int = 2**16
+    store_seconds: float = 10.0
+
+
+class Tick(NamedTuple):
+    """The last tick at which all of the store was read.
+
+    Attributes
+    ----------
+    at : int
+        The tick, in milliseconds since the epoch.
+    ended : float
+        When reading ended, by the clock of `time.monotonic`.
+    seconds : float
+        How long it took.
+    """
+
+    at: int
+    ended: float
+    seconds: float
 
 
 class Service:
@@ -165,6 +202,8 @@ class Service:
         Why the witness may be restored together with the store, if both are on one disk or server.
     replaced : str, optional
         Why nothing is shown or learnt: the store was not the newest copy of itself at the last tick.
+    last_tick : Tick, optional
+        The last tick at which all of the store was read.
 
     Examples
     --------
@@ -211,18 +250,21 @@ class Service:
         self.pages: Counter[str] = Counter()  # by the owners of tokens
         self.live = 0
         self.bodies = 0
-        self.ready = False
         self.warning = store.shared_with_witness()
         self.replaced: str | None = None
+        self.last_tick: Tick | None = None
         self._hosts: dict[str, Host] = {}
         self._unshown: set[str] = set()
+        self._open_count = 0  # streams that are shown and have not ended
         self._unread: dict[str, str] = {}  # why streams cannot be read (by a wrong key, for instance), as it was logged
         self._names = random_names()  # of events, in the event loop's thread
         self._opening = threading.Lock()
         self._refreshing = threading.Lock()
         self._threads = ThreadPoolExecutor(8, "taciturn")
         self._clock_thread = ThreadPoolExecutor(1, "taciturn-clock")
-        self._ticking: asyncio.Task[None] | None = None
+        self._token_thread = ThreadPoolExecutor(1, "taciturn-tokens")
+        self._loops: list[asyncio.Task[None]] = []
+        self._overdue = dict.fromkeys(("tick", "tokens"), -math.inf)  # when the next look at the store is, by loop
         self._loop: asyncio.AbstractEventLoop | None = None
 
     # Life.
@@ -231,136 +273,197 @@ class Service:
         """Look at the store, and from then on at every tick."""
         if self.warning is not None:
             LOG.warning("%s", self.warning)
-        self._loop = asyncio.get_running_loop()
-        await asyncio.get_running_loop().run_in_executor(self._clock_thread, self.refresh)
-        self.ready = True
-        self._ticking = asyncio.get_running_loop().create_task(self._tick())
+        loop = self._loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._clock_thread, self.refresh)
+        self._in_time("tokens", _TOKENS_S)
+        self._loops = [loop.create_task(self._tick()), loop.create_task(self._read_tokens())]
 
     async def stop(self) -> None:
-        """Answer what waits, and end."""
-        self.ready = False
+        """Answer what waits, and end; what waits for a store that does not answer is given up."""
+        self._overdue = dict.fromkeys(self._overdue, -math.inf)
         self._loop = None
-        if self._ticking is not None:
-            self._ticking.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._ticking
+        for each in self._loops:
+            each.cancel()
+        await asyncio.gather(*self._loops, return_exceptions=True)
         self.changes.end()
+        ending = asyncio.ensure_future(self._end())
+        if not (await asyncio.wait([ending], timeout=STOP_S))[0]:
+            LOG.warning("the store does not answer: what waits for it is given up")
+            for database in self.store.databases:
+                database.cut()
+        await ending
+
+    async def _end(self) -> None:
         for writer in list(self.writers.values()):
             await writer.finish()
-        self.close()
+        await asyncio.to_thread(self.close)
 
     def close(self) -> None:
         """End the threads, and close the connections to the store."""
-        self._threads.shutdown()
-        self._clock_thread.shutdown()
+        for threads in (self._threads, self._clock_thread, self._token_thread):
+            threads.shutdown()
         self.store.database.close()
 
+    @property
+    def ready(self) -> bool:
+        """Whether the store was read when it was to be read last, or is late by less than `OVERDUE_S` seconds."""
+        return time.monotonic() < min(self._overdue.values()) + OVERDUE_S
+
+    def _in_time(self, loop: str, seconds: float) -> None:
+        """The store was read by one of the loops, which reads it again after some seconds."""
+        if self._loop is not None:
+            self._overdue[loop] = time.monotonic() + seconds
+
     async def _tick(self) -> None:
+        loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(self.clock.until_next())
+            looking = loop.run_in_executor(self._clock_thread, self.refresh)
+            if not (await asyncio.wait([looking], timeout=_SLOW_PERIODS * self.clock.seconds))[0]:
+                LOG.warning("a tick takes longer than %d periods of the clock", _SLOW_PERIODS)
             try:
-                await asyncio.get_running_loop().run_in_executor(self._clock_thread, self.refresh)
-                self.ready = True
+                await looking
                 self._learn_events()
             except Exception as error:  # the view of the last tick stays, and the next tick comes
-                self.ready = False
                 LOG.warning("the store could not be read at a tick: %s", type(error).__name__)
+
+    async def _read_tokens(self) -> None:
+        """Read the tokens again, and again: a long tick does not let one that was revoked go on."""
+        loop = asyncio.get_running_loop()
+        while True:
+            seconds = min(_TOKENS_S, self.clock.until_next())
+            await asyncio.sleep(seconds)
+            try:
+                if self.replaced is None:  # a token that was revoked may be valid in a backup
+                    await loop.run_in_executor(self._token_thread, self.tokens.refresh)
+                self._in_time("tokens", _TOKENS_S)
+            except Exception as error:
+                LOG.warning("the tokens could not be read: %s", type(error).__name__)
 
     def _learn_events(self) -> None:
         """Learn the events whose wait has passed, of all streams that have some."""
         for host in self.open_hosts() if self.replaced is None else ():
             if host.events_pending and host.served and not self.read_only and not host.view.closed:
-                self.event_writer(host.name).at_tick()  # which tells the log of its errors
+                with contextlib.suppress(UnknownStream):  # it was archived just now
+                    self.event_writer(host.name).at_tick()
 
     async def in_thread(self, work: Callable[..., _Made], *arguments: Any) -> _Made:
-        """What a function returns that may wait for the store."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
+        """What a function returns that may wait for the store, if the store answers."""
+        return await self.in_time(self.carried_out(work, *arguments))
+
+    def carried_out(self, work: Callable[..., _Made], *arguments: Any) -> asyncio.Future[_Made]:
+        """What a function will return that may wait for the store, for however long."""
+        return asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
+
+    async def in_time(self, waiting: asyncio.Future[_Made]) -> _Made:
+        """What will be known when the store has answered; an error if it cannot be read meanwhile."""
+        try:
+            while not (await asyncio.wait([waiting], timeout=self.limits.store_seconds))[0]:
+                if not self.ready:
+                    raise StoreUnavailable(f"the store did not answer for {self.limits.store_seconds:g} seconds.")
+            return waiting.result()
+        finally:
+            waiting.cancel()  # a client that has left, or is answered, waits no more
 
     # What is visible.
 
     def refresh(self) -> list[str]:
-        """Look at the store as of the last tick; the names of streams of which more is visible."""
+        """Look at the store as of the last tick; the names of streams of which more is visible.
+
+        All streams are read in one transaction, and their views are replaced together. If the store is not the newest
+        copy of itself, nothing of it is looked at, and what was visible is not shown any more.
+        """
         with self._refreshing:
-            if not self._is_newest():
-                return []
-            tick = self.clock.last()
-            known = dict(self._hosts)  # a stream that begins from here on may be missing in what is read
-            with self.store.database.transaction(write=False) as now:
-                streams = now.rows("SELECT name, lineage, k, closed FROM streams ORDER BY name")
-                logs = now.rows(
-                    "SELECT streams.name, opened, opened - t FROM event_logs "
-                    "JOIN streams ON streams.lineage = event_logs.lineage"
-                )
-            self.tokens.refresh()
-            changed = []
-            for name, lineage, committed, ended in streams:
-                try:
-                    if self._look_at(name, lineage, tick, int(committed), bool(ended)):
-                        changed.append(name)
-                    if name in self._unread:
-                        LOG.warning("%s is shown again", name)
-                        self._unread = {each: why for each, why in self._unread.items() if each != name}
-                except StoreUnavailable:
-                    raise
-                except Exception as error:  # what was visible stays, and other streams go on
-                    why = self._told(error)
-                    if self._unread.get(name) != why:  # and not at every tick
-                        LOG.error("%s is not shown on: %s", name, why)
-                    self._unread = {**self._unread, name: why}  # others read it meanwhile
-            names = {name for name, *_ in streams}
-            self._unread = {name: why for name, why in self._unread.items() if name in names}
-            for name in known.keys() - names:
-                if self._hosts.get(name) is known[name]:
-                    del self._hosts[name]
-            for name, opened, pending in logs:
-                if name in self._hosts:
-                    self._hosts[name].events_opened, self._hosts[name].events_pending = int(opened), int(pending)
-            if self._loop is not None:
-                for name in changed:
-                    self._loop.call_soon_threadsafe(self.changes.tell, name)
+            changed: list[str] = []
+            replaced = None
+            try:
+                changed = self._look()
+            except StoreReplaced as error:
+                replaced = without_address(self.store.address, str(error))
+            self._note_replaced(replaced)
+            self._in_time("tick", self.clock.until_next())
             return changed
 
-    def _is_newest(self) -> bool:
-        """Whether the store is the newest copy of itself; if not, what was visible is not shown any more.
+    def _look(self) -> list[str]:
+        """Replace what is visible; the names of streams of which more is."""
+        began, tick = time.monotonic(), self.clock.last()
+        known = dict(self._hosts)  # a stream that begins from here on may be missing in what is read
+        with self.turns.turn(_TURN_S):  # otherwise SQLite lets it sleep while threads of this process write
+            found = self.store.at_tick(tick, {host.lineage: host.view.k for host in known.values()})
+        again = set(list(self._unread)[:_READ_AGAIN])
+        unread: dict[str, str] = {}
+        views: list[tuple[Host, View]] = []
+        self._open_count = sum(not each.closed and each.name in known for each in found)
+        for each in found:
+            if each.name in self._unread and each.name not in known and each.name not in again:
+                continue
+            try:
+                host = self._host_of(each)
+                view = None if host is None else host.following_view(tick, each)
+            except (StoreUnavailable, StoreReplaced):
+                raise
+            except Exception as error:  # what was visible stays, and other streams go on
+                unread[each.name] = why = self._told(error)
+                if self._unread.get(each.name) != why:  # and not at every tick
+                    LOG.error("%s is not shown on: %s", each.name, why)
+                continue
+            if each.name in self._unread:
+                LOG.warning("%s is shown again", each.name)
+            if host is not None:
+                host.events_opened, host.events_pending, host.events_due = each.opened, each.pending, each.due
+            if host is not None and view is not None:
+                views.append((host, view))
+        names = {each.name for each in found}
+        left = {name: why for name, why in self._unread.items() if name in names and name not in again}
+        self._unread = {name: why for name, why in left.items() if name not in known} | unread
+        for name in known.keys() - names:
+            if self._hosts.get(name) is known[name]:
+                del self._hosts[name]
+        for host, view in views:
+            host.view = view
+        ended = time.monotonic()
+        self.last_tick = Tick(tick, ended, ended - began)
+        changed = [host.name for host, _ in views]
+        if self._loop is not None:
+            for name in changed:
+                self._loop.call_soon_threadsafe(self.changes.tell, name)
+        return changed
 
-        Nothing else is read then: not even tokens, as one that was revoked may be valid in a backup.
-        """
-        why = None
-        try:
-            self.store.check_newest()
-        except StoreReplaced as error:
-            why = without_address(self.store.address, str(error))
-        if why != self.replaced:  # and not at every tick
-            if why is None:
-                LOG.warning("the store is the newest one again, and is shown again")
-            else:
-                LOG.error("the store was replaced, and nothing of it is shown: %s", why)
-            self.replaced = why
-            if self._loop is not None:
-                for name in self._hosts:
-                    self._loop.call_soon_threadsafe(self.changes.tell, name)
-        return why is None
+    def _note_replaced(self, why: str | None) -> None:
+        """Show nothing while the store is not the newest copy of itself, and tell the log of it, once."""
+        if why == self.replaced:
+            return
+        if why is None:
+            LOG.warning("the store is the newest one again, and is shown again")
+        else:
+            LOG.error("the store was replaced, and nothing of it is shown: %s", why)
+        self.replaced = why
+        if self._loop is not None:
+            for name in self._hosts:
+                self._loop.call_soon_threadsafe(self.changes.tell, name)
 
     def must_be_newest(self) -> None:
         """Reject a request while the store is not the newest copy of itself."""
         if self.replaced is not None:
             raise StoreReplaced(self.replaced)
 
-    def _look_at(self, name: str, lineage: str, tick: int, committed: int, ended: bool) -> bool:
-        """Show what is visible of a stream; whether that is more than before."""
-        host = self._hosts.get(name)
-        if host is None or host.lineage != lineage:
-            if f"{name} {lineage}" in self._unshown or len(self._hosts) >= self.limits.streams:
-                return False
-            host = self._open(name)
-            if host is None:
-                return False
-        k = max(self.store.visible(lineage, tick), host.view.k)  # what was shown stays, also if a clock is set back
-        closed = host.view.closed or (ended and k == committed)  # its last release comes first
-        if (k, closed) == (host.view.k, host.view.closed):
-            return False
-        self.store.load(name)  # which tells the witness of what is shown, and rejects a restored backup
-        return host.at(tick, k, closed)
+    def _host_of(self, found: AtTick) -> Host | None:
+        """The stream as it is shown, opened if it is new; None if a server has no way to show it."""
+        if found.error is not None:
+            raise found.error
+        host = self._hosts.get(found.name)
+        if host is not None and host.lineage == found.lineage:
+            return host
+        if f"{found.name} {found.lineage}" in self._unshown:
+            return None
+        if not found.closed and self._open_count >= self.limits.streams:
+            raise TooManyStreams(
+                f"this server shows {self.limits.streams:,} streams that have not ended, and this is one more. Raise "
+                "--streams, or close a stream."
+            )
+        host = self._open(found.name)
+        self._open_count += host is not None and not found.closed
+        return host
 
     def _open(self, name: str) -> Host | None:
         with self._opening:
@@ -492,11 +595,14 @@ class Service:
         if self.read_only:
             raise RequestConflict("this server shows streams only. Begin one where streams learn.")
         self._check(contract)
-        names = self.store.names()
-        if name in names:
+        if name in self.store.names():
             raise RequestConflict(f"there is a stream {name!r} already. Send rows to it, or choose another name.")
-        if len(names) >= self.limits.streams:
-            raise RequestConflict(f"this server has {len(names)} streams, and holds no more. Ask its operator.")
+        count = self.store.open_count() - (closes is not None)
+        if count >= self.limits.streams:
+            raise RequestConflict(
+                f"this server has {count:,} streams that have not ended, and holds no more. Close one, or ask its "
+                "operator to raise --streams."
+            )
         account = None
         if ledger is not None:
             account = self._ledger(ledger)

@@ -45,16 +45,19 @@ class Turns:
         return len(self._queue)
 
     @contextlib.contextmanager
-    def turn(self) -> Iterator[None]:
-        """A block that begins when those before it have ended, or after `taciturn.store.database.WAIT` seconds."""
-        taken = self._needed and self._take()
+    def turn(self, most: float | None = None) -> Iterator[None]:
+        """A block that begins when those before it have ended, or after at most so many seconds.
+
+        By default these are `taciturn.store.database.WAIT`.
+        """
+        taken = self._needed and self._take(database.WAIT if most is None else most)
         try:
             yield
         finally:
             if taken:
                 self._end()
 
-    def _take(self) -> bool:
+    def _take(self, most: float) -> bool:
         with self._lock:
             if not self._taken:
                 self._taken = True
@@ -62,7 +65,7 @@ class Turns:
             mine = threading.Lock()
             mine.acquire()
             self._queue.append(mine)
-        if mine.acquire(timeout=database.WAIT):  # until the one before has ended
+        if mine.acquire(timeout=most):  # until the one before has ended
             return True
         with self._lock:
             if mine in self._queue:

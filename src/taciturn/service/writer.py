@@ -22,7 +22,7 @@ stream and begins again with step 1, before it answers. If COMMIT fails and its 
 but "try again", the stream is loaded again, and the next attempt finds the key or not. ∎
 
 A *lease* says which process wrote last; others wait a moment for it to go on, so that they need not learn twice. It
-decides nothing.
+decides nothing. One that was too late pauses for a random time that grows, and after many times says that it is busy.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ import asyncio
 import hashlib
 import hmac
 import json
+import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -40,7 +41,7 @@ from cryptography.hazmat.primitives.poly1305 import Poly1305
 
 from taciturn.accounting.unit import User
 from taciturn.core.state import State, new_name, read_extra
-from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, TaciturnError
+from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, TaciturnError
 from taciturn.estimators.published import Published
 from taciturn.runs.diagnostics import Diagnostics
 from taciturn.runs.journal import lines_of
@@ -53,6 +54,9 @@ if TYPE_CHECKING:
 
 RETRIES = 20
 """How often a writer learns again what another process was faster with."""
+
+PAUSE_S, LONGEST_PAUSE_S = 0.002, 0.1
+"""Before it learns again it pauses for a random part of the first, doubled each time, and of the second at most."""
 
 LEASE = 1000
 """Milliseconds for which a lease lasts; others wait for it for at most `PATIENCE` seconds."""
@@ -98,6 +102,12 @@ class KeyReused(StateConflict):
 
 class RequestTooLarge(InvalidInput):
     """A request that would release more than is made at once."""
+
+
+def pause(attempt: int) -> None:
+    """Let another process go on, after so many attempts before: processes that meet should not meet again."""
+    most = min(LONGEST_PAUSE_S, PAUSE_S * 2.0**attempt)
+    time.sleep(most * secrets.randbelow(2**20) / 2**20)
 
 
 def answer(future: asyncio.Future[Any], outcome: Any) -> None:
@@ -240,7 +250,7 @@ class Writer:
         """The rounds of a request; a client that leaves does not take its rows back."""
         future: asyncio.Future[tuple[int, int]] = asyncio.get_running_loop().create_future()
         entry.futures.append(future)
-        return await future
+        return await self.service.in_time(future)
 
     async def hashes(self) -> Hashes:
         """The keyed hashes of what clients send."""
@@ -281,7 +291,7 @@ class Writer:
                 group = self._take()
                 began = time.perf_counter()
                 try:
-                    outcomes = await self.service.in_thread(self._outcomes, group)
+                    outcomes = await self.service.carried_out(self._outcomes, group)
                 except Exception as error:  # the same for all: nothing of the group was committed, as far as is known
                     outcomes = [error] * len(group)
                 answered, took = len(group), time.perf_counter() - began
@@ -345,11 +355,12 @@ class Writer:
         waited = 0.0
         seen: set[tuple[int, str]] = set()
         try:
-            for _ in range(RETRIES):
+            for attempt in range(RETRIES):
                 at = self._learning or self._load()
                 current = self.service.store.current(at.saved, [entry.key for entry in group])
                 if not current.newest:
                     self._learning = None
+                    pause(attempt)
                     continue
                 lease = current.lease
                 if lease is not None and lease.holder != self.service.id and waited < PATIENCE:
@@ -368,10 +379,11 @@ class Writer:
                     if position in seen:  # no process went on with it: the conflict is another
                         raise
                     seen.add(position)
+                    pause(attempt)
         except BaseException:
             self._learning = None  # what is in memory may be ahead of the store
             raise
-        raise StoreUnavailable(f"other processes were faster with {self.name} {RETRIES} times. Try again later.")
+        raise Busy(f"other processes were faster with {self.name} {RETRIES} times. Try again in a second.")
 
     def _attempt(self, at: Learning, group: Sequence[Entry], learnt: Any, visible_at: int) -> list[Outcome]:
         """Steps 2 and 3 of the order above."""

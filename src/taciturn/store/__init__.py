@@ -14,9 +14,10 @@ Module          Contents
 """
 
 from taciturn.store.events import Closing, Event, EventLog, Opened, Opening
-from taciturn.store.store import Chunk, Current, Lease, Request, Saved, Store
+from taciturn.store.store import AtTick, Chunk, Current, Lease, Request, Saved, Store
 
 __all__ = [
+    "AtTick",
     "Chunk",
     "Closing",
     "Current",

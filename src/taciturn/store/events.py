@@ -25,6 +25,11 @@ label is accepted only by that write, before the event was sealed. A process tha
 changes its key, takes that lock too, after that of the stream: events that are opened meanwhile are erased, copied and
 encrypted with the others. ∎ (The events of a stream that is closed are not learnt any more.)
 
+**Clocks that were wrong.** Waits end in the order of rounds, and events opened by a clock that was 30 days ahead would
+keep those after them from being learnt for as long. So a wait that ends more than `FARTHEST` milliseconds after the
+longest that can begin now was dated by a clock that was wrong, or the present one is: it begins anew, by the present
+clock (`EventLog.clamp`). That depends on clocks alone.
+
 **Privacy.** What a stream learns is a sequence of rows: the n-th is that of the n-th event, with its label or without.
 When a label came, and whether one came, changes the content of its own row, and nothing of others. So two sets of
 visits that differ in one visitor, in what that visitor's label was, when it came or whether it came, are two streams
@@ -54,6 +59,10 @@ EVENTS = "events"
 
 REMEMBERED = 24 * 3600 * 1000
 """Milliseconds after its wait for which the id of an event is known."""
+
+
+FARTHEST = 7_200_000
+"""Milliseconds that a clock may be ahead of another: two hours, as ticks of a server may be an hour apart."""
 
 
 class UnknownEvent(InvalidInput):
@@ -133,6 +142,11 @@ class EventLog:
     lineage, name : str
         The stream, and what it is called.
 
+    Attributes
+    ----------
+    redated : int
+        Events that this object has let wait anew, as they were dated by a clock that was wrong.
+
     Examples
     --------
     >>> import tempfile
@@ -155,6 +169,7 @@ class EventLog:
         self._database = store.database
         self.lineage = lineage
         self.name = name
+        self.redated = 0
 
     def exchange(
         self,
@@ -184,6 +199,9 @@ class EventLog:
             opened, sealed, at = self._locked(now)
             learnt, ended = self._stream(now)
             time = self._time(now)
+            if at > time + FARTHEST:
+                self._clamp_within(now, sealed, time, wait)
+                at = time
             if ended:
                 error = StreamClosed(f"{self.name} is closed, and learns no more.")
                 return [error] * len(openings), [error] * len(closings)
@@ -282,6 +300,27 @@ class EventLog:
             )
             return bool(found) and int(found[0][0]) <= self._until(now, by)
 
+    def time(self) -> int:
+        """The present time by the database's clock, in milliseconds since the epoch."""
+        with self._database.transaction(write=False) as now:
+            return self._time(now)
+
+    def clamp(self, wait: int) -> None:
+        """Let events wait anew, for `wait` milliseconds, that were dated by a clock which was too far ahead."""
+        with self._database.transaction() as now:
+            _, sealed, _ = self._locked(now)
+            self._clamp_within(now, sealed, self._time(now), wait)
+
+    def _clamp_within(self, now: Transaction, sealed: int, time: int, wait: int) -> None:
+        now.execute("UPDATE event_logs SET at = ? WHERE lineage = ? AND at > ?", time, self.lineage, time + FARTHEST)
+        self.redated += now.execute(
+            "UPDATE stream_events SET due = ? WHERE lineage = ? AND number > ? AND due > ?",
+            time + wait,
+            self.lineage,
+            sealed,
+            time + wait + FARTHEST,
+        )
+
     def seal(self, most: int = 2**16, by: int | None = None) -> list[Event]:
         """The next events of the stream whose wait has passed, at most so many, in order; they take no label any more.
 
@@ -319,11 +358,6 @@ class EventLog:
             )
             for number, content, label in rows
         ]
-
-    def time(self) -> int:
-        """The present time by the database's clock, in milliseconds since the epoch."""
-        with self._database.transaction(write=False) as now:
-            return self._time(now)
 
     @property
     def opened(self) -> int:

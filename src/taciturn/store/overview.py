@@ -48,6 +48,7 @@ class Stream(NamedTuple):
     closed: bool
     encrypted: bool
     about: Mapping[str, Any]
+    archived: bool = False
 
 
 def streams(database: Database) -> list[Stream]:
@@ -55,7 +56,7 @@ def streams(database: Database) -> list[Stream]:
     with database.transaction(write=False) as now:
         rows = now.rows(
             "SELECT name, lineage, generation, t, k, reserved, spent, ledger, population, closed, "
-            "substr(state, 1, 32), about FROM streams ORDER BY name"
+            "substr(state, 1, 32), about, archived FROM streams ORDER BY name"
         )
     return [
         Stream(
@@ -71,8 +72,9 @@ def streams(database: Database) -> list[Stream]:
             bool(closed),
             is_encrypted(bytes(head)),
             json.loads(about),
+            bool(archived),
         )
-        for name, lineage, generation, t, k, reserved, spent, ledger, population, closed, head, about in rows
+        for name, lineage, generation, t, k, reserved, spent, ledger, population, closed, head, about, archived in rows
     ]
 
 

@@ -92,7 +92,16 @@ from taciturn.store.database import (
     unavailable,
 )
 from taciturn.store.encryption import Key, is_encrypted, read_key
-from taciturn.store.events import EVENTS, EventLog, begin_log, erase_events, learn_events, lock_events, take_over_events
+from taciturn.store.events import (
+    EVENTS,
+    FARTHEST,
+    EventLog,
+    begin_log,
+    erase_events,
+    learn_events,
+    lock_events,
+    take_over_events,
+)
 from taciturn.store.witness import Place, accepted, must_not_be_behind, places_of
 
 _FIELDS = (
@@ -100,11 +109,19 @@ _FIELDS = (
     "closed, key, state, input"
 )
 
-FARTHEST = 7_200_000
-"""Milliseconds that a release may be dated ahead: two hours, as ticks of a server may be an hour apart."""
-
 BEHIND = "behind"
 """In what is public about a stream: it was closed because it was behind (`taciturn.store.restore`)."""
+
+_AT_TICK = """
+SELECT streams.name, streams.lineage, generation, chain, k, streams.closed,
+    (SELECT last FROM releases WHERE lineage = streams.lineage
+        AND (visible_at IS NULL OR visible_at <= ? OR visible_at > ?) ORDER BY first DESC LIMIT 1),
+    opened, opened - streams.t, due
+FROM streams
+LEFT JOIN event_logs ON event_logs.lineage = streams.lineage
+LEFT JOIN stream_events ON stream_events.lineage = streams.lineage AND number = streams.t + 1
+WHERE archived = 0 ORDER BY streams.name
+"""
 
 _EARLIER = "adopted from"  # in what is public about a stream: costs of the streams before it
 
@@ -147,6 +164,42 @@ class Current(NamedTuple):
     lease: Lease | None
     visible_at: int
     requests: Mapping[bytes, Request]
+
+
+class AtTick(NamedTuple):
+    """What a server shows of a stream at a tick.
+
+    Attributes
+    ----------
+    name, lineage : str
+        What the user calls it, and its unique name.
+    releases : int
+        How many are committed.
+    closed : bool
+        Whether it has ended.
+    visible : int
+        How many releases may be shown.
+    opened, pending : int
+        Events that were opened, and those of them that are not learnt yet.
+    due : int, optional
+        When the wait of the next event to be learnt ends, in milliseconds since the epoch.
+    line, visible_at : bytes and int, optional
+        Content of the last visible release, and since when; None if no more are visible than were shown.
+    error : Exception, optional
+        Why the stream may not be shown.
+    """
+
+    name: str
+    lineage: str
+    releases: int
+    closed: bool
+    visible: int
+    opened: int = 0
+    pending: int = 0
+    due: int | None = None
+    line: bytes | None = None
+    visible_at: int | None = None
+    error: Exception | None = None
 
 
 @dataclass(frozen=True)
@@ -289,6 +342,11 @@ class Store:
         """The streams in it."""
         with self.database.transaction(write=False) as now:
             return [name for (name,) in now.rows("SELECT name FROM streams ORDER BY name")]
+
+    def open_count(self) -> int:
+        """How many streams have not ended."""
+        with self.database.transaction(write=False) as now:
+            return int(now.rows("SELECT count(*) FROM streams WHERE closed = 0")[0][0])
 
     def create(
         self,
@@ -640,24 +698,54 @@ class Store:
             requests,
         )
 
-    def visible(self, lineage: str, at: int) -> int:
-        """The number of the last release that may be shown `at` this time, in milliseconds since the epoch.
+    def at_tick(self, at: int, shown: Mapping[str, int]) -> list[AtTick]:
+        """All streams but archived ones, by name, at a time in milliseconds since the epoch, in one transaction.
 
-        One whose `visible_at` lies further ahead than `FARTHEST` was dated by a clock that was wrong, or this one is,
-        and may be shown.
+        `shown` says how many releases were shown before, by lineage. A release may be shown from its `visible_at` on;
+        one that lies further ahead than `FARTHEST` was dated by a clock that was wrong, or this one is, and may be
+        shown. A database that is behind what this process or the witness has seen is rejected. The witness, which is
+        asked once for all streams, is told of those that show more than it knows: their process was stopped before it
+        could tell, or is about to.
         """
+        newest, seen = self._known()
         with self.database.transaction(write=False) as now:
-            return self._visible_within(now, lineage, at)
+            self.database.must_have_the_witness(now)
+            self._check_newest_within(now, newest, seen)
+            rows = now.rows(_AT_TICK, at, at + FARTHEST)
+            made = []
+            places = {}
+            for name, lineage, generation, chain, k, ended, visible, opened, pending, due in rows:
+                places[lineage] = Place(int(generation), chain)
+                line, visible_at = None, None
+                if int(visible or 0) > shown.get(lineage, 0):
+                    line, visible_at = self._last_line(now, lineage, int(visible))
+                events = int(opened or 0), int(pending or 0), None if due is None else int(due)
+                made.append(AtTick(name, lineage, int(k), bool(ended), int(visible or 0), *events, line, visible_at))
+        if self._witness is None:
+            return made
+        more = {each.lineage for each in made if each.line is not None or each.lineage not in shown}
+        return [self._told(each, places[each.lineage], seen) if each.lineage in more else each for each in made]
 
-    def _visible_within(self, now: Transaction, lineage: str, at: int) -> int:
-        found = now.rows(
-            "SELECT last FROM releases WHERE lineage = ? AND (visible_at IS NULL OR visible_at <= ? OR visible_at > ?) "
-            "ORDER BY first DESC LIMIT 1",
+    def _told(self, stream: AtTick, here: Place, seen: Mapping[str, Place]) -> AtTick:
+        """A stream that the witness knows to be here, or is told of; with the error of one that cannot be read."""
+        if (at := seen.get(stream.lineage)) is not None and at[:2] == here[:2]:
+            return stream
+        try:
+            self.load(stream.name)
+        except (StoreUnavailable, StoreReplaced):
+            raise
+        except TaciturnError as error:
+            return stream._replace(error=error)
+        return stream
+
+    def _last_line(self, now: Transaction, lineage: str, k: int) -> tuple[bytes, int | None]:
+        """The content of a release that is the last of a commit, and from when on it may be shown."""
+        [(content, visible_at)] = now.rows(
+            "SELECT content, visible_at FROM releases WHERE lineage = ? AND first <= ? ORDER BY first DESC LIMIT 1",
             lineage,
-            at,
-            at + FARTHEST,
+            k,
         )
-        return int(found[0][0]) if found else 0
+        return bytes(content).rstrip(b"\n").rpartition(b"\n")[2], None if visible_at is None else int(visible_at)
 
     def chunk(self, lineage: str, number: int) -> tuple[Chunk, int | None] | None:
         """The chunk with this release, and from when on it may be shown; None if it is not committed."""
@@ -846,6 +934,29 @@ class Store:
         elif (ledger := self.ledger_of(saved)) is not None:
             ledger.close(saved.lineage)
 
+    def archive(self, name: str) -> Saved:
+        """Let no server show a stream that has ended, and erase its state, requests and events.
+
+        Its releases stay, and so do its name and its line in the ledger: what it has cost is spent.
+        """
+        saved = self.load(name)
+        if not saved.closed:
+            raise StateConflict(f"{name} has not ended. Close it first; then it can be archived.")
+        with self.database.transaction() as now:
+            blobs = (self.encrypted(b"", saved.lineage, saved.position[0], kind) for kind in ("state", "input"))
+            changed = now.execute(
+                "UPDATE streams SET archived = 1, state = ?, input = ? WHERE lineage = ? AND closed = 1 AND key = ?",
+                *blobs,
+                saved.lineage,
+                self.key_id,
+            )
+            if changed != 1:
+                raise StateConflict(f"{name} was encrypted by another key meanwhile. Open the store with that key.")
+            erase_events(now, saved.lineage)
+            for table in ("requests", "leases", "layers"):
+                now.execute(f"DELETE FROM {table} WHERE lineage = ?", saved.lineage)
+        return replace(saved, state=b"", input=b"", layers=frozenset())
+
     # Restored and moved databases.
 
     def adopt(self, name: str, ledger: Ledger | None = None) -> Saved:
@@ -979,6 +1090,11 @@ class Store:
         if self._key is not None:
             _must_be_encrypted(what, blob)
         return self._plain(blob, lineage, number, kind)
+
+    @property
+    def databases(self) -> list[Database]:
+        """Its database, and that of its witness."""
+        return [self.database, *([] if self._witness is None else [self._witness.database])]
 
     def _tell_witness(self, lineage: str, at: Place) -> None:
         """Record where a stream is, in the witness, which rejects one that is behind."""

@@ -100,6 +100,11 @@ class Witness:
         """Where it is, without passwords."""
         return self._database.address
 
+    @property
+    def database(self) -> Database:
+        """Where it is, opened."""
+        return self._database
+
     def shared(self) -> str | None:
         """Why the witness may be restored together with the database, in a sentence; None if nothing is known of it."""
         held = []
