@@ -283,7 +283,7 @@ def revoke_token(
     store: StoreOption = "taciturn.db",
     as_json: AsJson = False,
 ) -> None:
-    """Revoke a token, and the browsers that are logged in with it; servers notice at their next tick.
+    """Revoke a token, and the browsers that are logged in with it; servers notice within a second.
 
     Example: taciturn token revoke 3f9a1c02 --store taciturn.db
     """

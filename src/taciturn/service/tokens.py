@@ -2,9 +2,9 @@
 
 A token is shown once, when it is made. The store has its SHA-256; a fast hash is enough for a secret of 256 random
 bits, which cannot be guessed. Tokens are looked up by that hash, in memory: what the time of a look-up tells of the
-hash of a guess does not help with the next guess. The table in memory is read again at every tick of the clock, so a
-token that is revoked by another process is void from the next tick on; one that another process has made is looked for
-in the store when it is first shown (`Tokens.find`).
+hash of a guess does not help with the next guess. The table in memory is read again every second, apart from ticks of
+the clock, so a token that is revoked by another process is void a second later; one that another process has made is
+looked for in the store when it is first shown (`Tokens.find`).
 
 A token may *follow* another: it has the same owner, whose id is the beginning of its own, and so may close the events
 that the other has opened. That is how a program gets a new secret while rewards are waited for.
