@@ -853,7 +853,7 @@ async def ready(call: Call) -> Answer:
         raise RequestError(503, "the store could not be read for some seconds.", _RETRY)
     warning = None
     with contextlib.suppress(RequestError):
-        authorise(call, ("operate",))
+        await authorise(call, ("operate",))
         warning = call.service.warning
     return json_answer(messages.Health("ready", len(call.service.unreadable()), warning))
 

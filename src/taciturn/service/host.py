@@ -198,15 +198,15 @@ class Host:
 
     def _line(self, k: int) -> dict[str, Any]:
         """The line of a release that is committed."""
-        line: dict[str, Any] = json.loads(next(_lines_from(self.chunk(k), k)))
+        line: dict[str, Any] = json.loads(next(_lines_from(self.chunk(k)[0], k)))
         return line
 
-    def chunk(self, k: int) -> Chunk:
-        """The chunk with a release that is committed."""
+    def chunk(self, k: int) -> tuple[Chunk, int | None]:
+        """The chunk with a release that is committed, and when it becomes visible."""
         found = self.store.chunk(self.lineage, k)
         if found is None:
             raise StoreReplaced(f"{self.name} has no release {k} any more in {self.store.address}.")
-        return found[0]
+        return found
 
     def _model(self, line: dict[str, Any]) -> Model:
         k, t = line.get("k", 0), line.get("t", 0)
@@ -277,7 +277,7 @@ class Host:
 
     def _lines(self, after: int, last: int) -> Iterator[bytes]:
         while after < last:
-            chunk = self.chunk(after + 1)
+            chunk, _ = self.chunk(after + 1)
             lines = _lines_from(chunk, after + 1)
             for _ in range(after, min(chunk.last, last)):
                 yield next(lines)

@@ -556,13 +556,19 @@ class Store:
 
     def check_newest(self) -> None:
         """Reject a database that is behind what this process has seen of its streams, or its witness of anything."""
-        newest, witness = dict(self._newest), self._witness
-        seen = {} if witness is None else witness.places_without_sums()
+        known = self._known()
         with self.database.transaction(write=False) as now:
             self.database.must_have_the_witness(now)
-            if witness is not None:
-                must_not_be_behind(now, self.database, places_of(now, sums=False), seen, witness)
-            rows = now.rows("SELECT name, lineage, generation, chain, previous FROM streams")
+            self._check_newest_within(now, *known)
+
+    def _known(self) -> tuple[dict[str, Place], Mapping[str, Place]]:
+        """What this process and the witness have seen, as it is read before the database."""
+        return dict(self._newest), {} if self._witness is None else self._witness.places_without_sums()
+
+    def _check_newest_within(self, now: Transaction, newest: dict[str, Place], seen: Mapping[str, Place]) -> None:
+        if self._witness is not None:
+            must_not_be_behind(now, self.database, places_of(now, sums=False), seen, self._witness)
+        rows = now.rows("SELECT name, lineage, generation, chain, previous FROM streams")
         for name, lineage, generation, chain, previous in rows:
             here = Place(int(generation), chain, previous=previous)
             self._must_follow(name, lineage, here, newest.get(lineage))
