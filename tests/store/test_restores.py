@@ -438,6 +438,23 @@ def test_a_backup_that_lacks_what_the_witness_knows_is_noticed_while_it_is_open(
         store.check_newest()
 
 
+def test_no_stream_begins_in_a_backup_that_is_put_back_while_it_is_open(tmp_path):
+    """Its witness would know it, and reject the newest database, which lacks it."""
+    path, witness = tmp_path / "streams.db", tmp_path / "witness.db"
+    create(path, witness)
+    store, other = Store(path), Store(path)
+    backup = path.read_bytes()
+    advance(other)
+    newest = path.read_bytes()
+    path.write_bytes(backup)
+    with pytest.raises(StoreReplaced):
+        store.create("another", lineage="b", position=(0, 0, 0, "0"), reserved=COST)
+    assert path.read_bytes() == backup
+    path.write_bytes(newest)
+    assert Store(path).names() == [NAME]
+    assert store.create("another", lineage="b", position=(0, 0, 0, "0"), reserved=COST).name == "another"
+
+
 def test_reading_what_the_witness_knows_waits_for_nobody_who_writes_there(tmp_path):
     """A place that is stored already is not stored again."""
     witness = tmp_path / "witness.db"

@@ -424,9 +424,11 @@ class Store:
             neighbours,
             layers=frozenset(layers or {}),
         )
+        known = self._known()
         try:
             with rejections_told(), self.database.transaction() as now:
                 now.rows("SELECT id FROM place /*lock*/")  # for `_read_back`: a row that is not there cannot be locked
+                self._check_newest_within(now, *known)  # else the witness would know what the newest copy lacks
                 if closes is not None:
                     self._close_within(now, closes)
                 if book is not None:
