@@ -96,7 +96,7 @@ SELECTED = (
     "learners/test_tick_sums.py::test_what_is_public_does_not_depend_on_how_many_examples_there_are",
     "learners/test_tick_sums.py::test_a_point_is_decided_from_what_was_published",
 )
-"""Where privacy is tested within a minute, the quickest first: of these, the tests marked `privacy`."""
+"""Where privacy is tested, the quickest first: of these, the tests marked `privacy`."""
 
 PYTEST = "import sys, pytest, taciturn; print(taciturn.__file__, flush=True); sys.exit(pytest.main(sys.argv[1:]))"
 
@@ -740,8 +740,8 @@ def copied(to: Path, mutant: Mutant | None = None) -> Path:
     return package
 
 
-def outcome_of(package: Path, limit: float = 300.0) -> Outcome:
-    """Run the selected tests on a copy, up to the first that fails."""
+def outcome_of(package: Path, limit: float = 3600.0) -> Outcome:
+    """Run the selected tests on a copy, up to the first that fails; one that hangs ends after `limit` seconds."""
     own = {"PYTHONPATH": str(package.parent)}
     outside = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     options = ["-m", "privacy and not slow", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
