@@ -77,3 +77,11 @@ def test_arrays_have_numbers_for_names():
 def test_what_is_no_table_is_rejected(table, words):
     with pytest.raises(InvalidInput, match=words):
         Table(table)
+
+
+def test_a_text_that_is_not_utf_8_spoils_no_other():
+    """Arrow does not look, and Python would reject all of them."""
+    texts = pa.array([b"DE", b"\xff", None], pa.binary()).view(pa.string())
+    for column in (texts, texts.dictionary_encode()):
+        values = Table(pa.table({"country": column})).values("country")
+        assert values.texts()[1] == ["DE", "\ufffd", None]

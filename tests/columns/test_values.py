@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taciturn.columns.values import ArrayValues, PlainValues, number_of, text_of, time_of
+from taciturn.columns.values import (
+    ArrayValues,
+    PlainValues,
+    Unreadable,
+    number_of,
+    text_of,
+    time_of,
+    unreadable_error,
+    unreadable_rows,
+)
 from taciturn.readers.arrow import ArrowValues
 
 TEXTS = st.one_of(
@@ -169,3 +178,17 @@ def test_nothing_else_is_a_time(value):
 
 def test_a_time_that_python_does_not_have_is_a_time():
     assert ArrowValues(pa.array([2**62, None], pa.timestamp("s"))).times()[0] == 2.0**62
+
+
+def test_an_endless_integer_is_no_error():
+    """Python writes none of more than 4,300 digits; JSON reads one as an infinite number."""
+    values = PlainValues([10**5_000, -(10**5_000), 7])
+    assert values.texts()[1] == ["inf", "-inf", "7"]
+    assert np.isnan(values.numbers()).tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("value", [[1], {}, (1,), {1}, np.ones(2), Unreadable("is not UTF-8")])
+def test_what_no_column_takes_is_unreadable(value):
+    assert unreadable_rows(PlainValues([value, 1.0]), rows=2).tolist() == [True, False]
+    assert unreadable_error("x", value).startswith("x is ")
+    assert unreadable_error("x", 1.0) is None

@@ -359,3 +359,9 @@ def test_what_was_checked_of_a_sparse_matrix_is_what_is_used():
     assert not np.shares_memory(columns, matrix.indices)
     assert not np.shares_memory(entries, matrix.data)
     assert not np.shares_memory(rows.starts, matrix.indptr)
+
+
+def test_a_text_of_arrow_that_is_not_utf_8_is_no_number():
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"a": [1.0, 2.0], "b": pa.array([b"1.5", b"\xff"], pa.binary()).view(pa.string())})
+    assert np.array_equal(source_of(table)[:], [[1.0, 1.5], [2.0, np.nan]], equal_nan=True)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from contract.declared import HEADER, STRICT, contract, csv, read
 from taciturn import InvalidInput
+from taciturn.contract.contract import contract_of
 from taciturn.readers import csv as csv_rows
 from taciturn.readers import rows
 from taciturn.readers.csv import DELIMITERS, CsvRows, header_ends, header_of, read_fast, record_ends, split
@@ -107,7 +108,7 @@ def lines_and_fields(data, most, chunk):
         header = header_of(lines.first(header_ends))
         made = CsvRows(header, header.names, frozenset())
         line = 2
-        for block in lines.blocks(most, made.ends):
+        for block, _ in lines.parts(most, made.ends):
             for part in made.parse(block, line):
                 assert not part.broken
                 fields = zip(*(part.values[name].listed() for name in header.names), strict=True)
@@ -254,7 +255,7 @@ def test_a_reader_that_lets_quotes_run_on_is_caught(monkeypatch):
         ("1,Oslo,1,a,b,yes,no", "line 3: it has 7 fields"),
         ('1,"Oslo,1,a,b,yes', "line 3: a quote is not balanced"),
         ("", "line 3: it is empty"),
-        (b"1,\xff,1,a,b,yes", "line 3: it is not UTF-8"),
+        (b"1,\xff,1,a,b,yes", "line 3: town is not UTF-8"),
         ("1,Oslo,1,a,b," + "x" * LONGEST, "line 3: it is longer than 1,048,576 bytes"),
     ],
 )
@@ -340,3 +341,28 @@ def test_reading_loads_no_pandas():
     )
     pytest.importorskip("pyarrow")
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize(
+    "row", [b"anna,\xff,no", b'anna,"0.5,no', b"anna,0,5,no", b"anna", b"anna,0.5,no,", b"anna,0.5," + b"x" * LONGEST]
+)
+def test_an_id_before_what_cannot_be_read_stays(row):
+    """The fields of a row are read from the left, as far as they go."""
+    privacy = {"epsilon": 1.0, "user": "who", "rows_per_user": 2}
+    target = {"column": "bought", "positive": ["yes"]}
+    made = contract_of({"privacy": privacy, "target": target, "columns": {"x": {"range": [0, 1]}}})
+    [batch] = read(made, b"who,x,bought\n" + row + b"\nbob,1,yes\n", bad_rows="zero")
+    assert batch.users.tolist() == ["anna", "bob"]
+    assert np.isnan(batch.X).ravel().tolist() == [True, False]
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("label", [b"\xff", b'"yes', b"yes,no", b""])
+def test_features_before_a_label_that_cannot_be_read_stay(label):
+    """Where labels alone are protected; what is read of a row up to its label does not depend on it."""
+    privacy = {"epsilon": 1.0, "neighbours": "label"}
+    target = {"column": "bought", "range": [0, 1]}
+    made = contract_of({"privacy": privacy, "target": target, "columns": {"x": {"range": [0, 1]}}})
+    [batch] = read(made, b"x,bought\n0.25," + label + b"\n", bad_rows="zero")
+    assert (batch.X.tolist(), np.isnan(batch.y).tolist()) == ([[-0.5]], [True])

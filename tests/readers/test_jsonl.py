@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from contract.declared import STRICT, contract, csv, read
 from taciturn import InvalidInput
+from taciturn.contract.contract import contract_of
 from taciturn.readers.jsonl import read_json
 from taciturn.readers.rows import open_rows
 
@@ -135,3 +136,39 @@ def test_bad_rows_are_named(line, words):
     [batch] = read(contract(columns=STRICT), line + b"\n", format="json", bad_rows="zero")
     assert np.isnan(batch.X).all()
     assert np.isnan(batch.y).all()
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("label", [b"[1]", b"{}", b'"many"', b"null", b"1e999"])
+def test_a_label_that_cannot_be_read_is_no_more_than_a_bad_label(label):
+    """Where labels alone are protected, the features of a row are the same whatever its label is."""
+    made = contract_of(
+        {
+            "privacy": {"epsilon": 1.0, "neighbours": "label"},
+            "target": {"column": "y", "range": [0, 10]},
+            "columns": {"x": {"range": [0, 1]}},
+        }
+    )
+    [batch] = read(made, b'{"x": 0.25, "y": 3}\n{"x": 0.25, "y": ' + label + b"}\n7\n", format="json", bad_rows="zero")
+    assert batch.X[:, 0].tolist()[:2] == [-0.5, -0.5]
+    assert np.isnan(batch.X[2]).all()
+    assert np.isnan(batch.y).tolist() == [False, True, True]
+
+
+@pytest.mark.privacy
+def test_an_id_stays_whatever_else_cannot_be_read():
+    """It decides which rows of that user count; only what is no record has none."""
+    privacy = {"epsilon": 1.0, "user": "who", "rows_per_user": 2}
+    columns = {"x": {"range": [0, 1]}}
+    made = contract_of({"privacy": privacy, "target": {"column": "y", "range": [0, 10]}, "columns": columns})
+    rows = [
+        b'{"who": "anna", "x": [1], "y": 3}',
+        b'{"who": "anna", "x": 1, "y": {}}',
+        b'{"who": ["anna"], "x": 1, "y": 3}',
+        b"7",
+    ]
+    [batch] = read(made, b"\n".join(rows), format="json", bad_rows="zero")
+    assert batch.users.tolist() == ["anna", "anna", None, None]
+    assert np.isnan(batch.X).all()
+    with pytest.raises(InvalidInput, match="line 1: who is a list"):
+        read(made, rows[2], format="json")

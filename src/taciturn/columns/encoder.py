@@ -25,7 +25,7 @@ from taciturn._util.arrays import Array
 from taciturn.columns.declaration import KINDS, column_of
 from taciturn.columns.kinds import Bad, Bins, Categories, Column, Date, Groups, Hashed, Ignored, PrivateRange, Text
 from taciturn.columns.tables import Table
-from taciturn.columns.values import Values, is_nested, nested_rows, text_of
+from taciturn.columns.values import Values, is_unreadable, text_of, unreadable_rows
 from taciturn.errors import InvalidInput
 
 
@@ -111,7 +111,7 @@ class ColumnEncoder:
         bad = np.zeros(rows, dtype=np.bool_)
         for key, column, place in zip(self.read_keys, self.read, self.places, strict=True):
             bad |= column.encode(values[key], X[:, place])
-            bad |= _nested(values[key])
+            bad |= unreadable_rows(values[key], rows)
         return X, bad
 
     def encode_sparse(self, values: Mapping[Any, Values], rows: int) -> tuple[Any, Bad]:
@@ -121,7 +121,7 @@ class ColumnEncoder:
         bad = np.zeros(rows, dtype=np.bool_)
         at: list[Any] = []
         for key, column, place in zip(self.read_keys, self.read, self.places, strict=True):
-            bad |= _nested(values[key])
+            bad |= unreadable_rows(values[key], rows)
             if isinstance(column, Hashed | Text):
                 entries = column.entries(values[key])
                 at.append((entries.rows, entries.places + place.start, entries.numbers))
@@ -157,7 +157,7 @@ class ColumnEncoder:
             value = x.get(key)
             if column.pairs(value) is not None:
                 continue
-            if is_nested(value):
+            if is_unreadable(value):
                 return (
                     f"{where} has a value in column {column.name} that is a {type(value).__name__}, where one number "
                     "or text is expected. Correct it; or make it None, which counts as missing."
@@ -203,12 +203,6 @@ class ColumnEncoder:
             replace(column, signed=False) if isinstance(column, Hashed | Text) else column for column in self.columns
         )
         return ColumnEncoder(tuple(columns), self.keys)
-
-
-def _nested(values: Values) -> Bad | bool:
-    """Which rows hold a list or a dict."""
-    found = nested_rows(values)
-    return False if found is None else found
 
 
 def encoder_of(columns: Any) -> ColumnEncoder:

@@ -50,7 +50,7 @@ from numpy.typing import NDArray
 from taciturn._util.arrays import Array, Integers
 from taciturn.columns.hashing import bucket_cache
 from taciturn.columns.scales import LINEAR, Scale
-from taciturn.columns.values import Values, is_nested, is_number, number_of, short_repr, text_of, time_of
+from taciturn.columns.values import Values, is_number, is_unreadable, number_of, short_repr, text_of, time_of
 from taciturn.errors import InvalidInput, float_or_nan, integer
 from taciturn.problem.ranges import between, number_between
 
@@ -252,7 +252,7 @@ class PrivateRange:
 
     def pairs(self, value: Any) -> Pairs | None:
         """The features of one value that are not 0, or None if it is bad. Slow twin: `encode`."""
-        if type(value) is not float and is_nested(value):
+        if type(value) is not float and is_unreadable(value):
             return None
         number = min(max(number_of(value), -_LARGEST), _LARGEST)
         return ((0, number), (1, 1.0)) if self.indicator and math.isnan(number) else ((0, number),)
@@ -558,7 +558,7 @@ class Categories:
 
     def pairs(self, value: Any) -> Pairs | None:
         """The features of one value that are not 0, or None if it is bad. Slow twin: `encode`."""
-        if type(value) is not str and is_nested(value):
+        if type(value) is not str and is_unreadable(value):
             return None
         text = text_of(value)
         if text is None:
@@ -633,7 +633,7 @@ class _InBuckets:
 
     def pairs(self, value: Any) -> Pairs | None:
         """The features of one value that are not 0, or None if it is bad. Slow twin: `encode`."""
-        if type(value) is not str and is_nested(value):
+        if type(value) is not str and is_unreadable(value):
             return None
         text = text_of(value)
         return _one_hot_missing_pairs(self.missing, self.width) if text is None else self._bag(text)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from taciturn._util.arrow import listed
 from taciturn.columns.values import ArrayValues, PlainValues, Values
 from taciturn.errors import InvalidInput
 
@@ -54,7 +55,7 @@ class Table:
         """The values of a column."""
         column = self._column(name)
         if hasattr(column, "to_pylist"):  # of Arrow
-            return PlainValues(column.to_pylist())
+            return PlainValues(listed(column))
         if hasattr(column, "isna") and not isinstance(column.dtype, np.dtype):  # of pandas, with a mask
             return PlainValues(column.astype(object).where(column.notna(), None).tolist())
         if hasattr(column, "to_list") and not hasattr(column, "isna"):  # of polars

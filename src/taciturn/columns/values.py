@@ -16,6 +16,9 @@ itself; a column of dates rejects those that surely count something else (`tacit
 
 **Missing** is what has no text: an empty cell, blanks, null, a column that a JSON object does not have, and the NaN of
 JSON, Parquet and arrays, and pandas' NA and NaT. The words `nan`, `NA` and `?` are texts like any other.
+
+**Unreadable** is what no column takes: a list, an object, or a field that cannot be decoded (`Unreadable`). It spoils
+nothing but itself: an unreadable feature is a bad feature, an unreadable label a bad label, and an unreadable id none.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ import math
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any, Protocol
 
@@ -233,25 +237,53 @@ def text_of(value: Any) -> str | None:
         return str(int(value)) if value.is_integer() else repr(value)
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
-    return None if value is None else str(value).strip() or None
+    try:
+        return None if value is None else str(value).strip() or None
+    except ValueError:  # an integer of more digits than Python writes: as JSON reads it
+        return "inf" if value > 0 else "-inf"
 
 
-def is_nested(value: Any) -> bool:
-    """Whether it is a list, a dict or the like, which no column takes: a bad value, as in JSON lines.
+@dataclass(frozen=True)
+class Unreadable:
+    """A field of a row that cannot be decoded; the reason has nothing of its content."""
 
-    >>> is_nested(["a"]), is_nested({"a": 1}), is_nested("a"), is_nested(None)
+    reason: str
+
+
+def is_unreadable(value: Any) -> bool:
+    """Whether no column takes it: a list, a dict or the like, or a field that cannot be decoded.
+
+    >>> is_unreadable(["a"]), is_unreadable(Unreadable("is not UTF-8")), is_unreadable("a"), is_unreadable(None)
     (True, True, False, False)
     """
-    return isinstance(value, list | tuple | dict | set | frozenset) or (
+    return isinstance(value, list | tuple | dict | set | frozenset | Unreadable) or (
         isinstance(value, np.ndarray) and value.ndim > 0
     )
 
 
-def nested_rows(values: Values) -> NDArray[np.bool_] | None:
-    """Which rows hold such a value; None if none does, as in arrays of numbers."""
+def unreadable_rows(values: Values, rows: int) -> NDArray[np.bool_]:
+    """Which of so many rows hold such a value; none in arrays of numbers, or in columns of Arrow.
+
+    >>> unreadable_rows(PlainValues([1, [1], {}]), rows=3).tolist()
+    [False, True, True]
+    """
     if not isinstance(values, PlainValues) or set(map(type, values.values)) <= _PLAIN:
+        return np.zeros(rows, dtype=np.bool_)
+    return np.array([is_unreadable(value) for value in values.values], dtype=np.bool_)
+
+
+def unreadable_error(name: str, value: Any) -> str | None:
+    """The error of such a value in a column, or None.
+
+    >>> unreadable_error("age", {"years": 7}), unreadable_error("age", 7)
+    ('age is an object', None)
+    """
+    if not is_unreadable(value):
         return None
-    return np.array([is_nested(value) for value in values.values], dtype=np.bool_)
+    if isinstance(value, Unreadable):
+        return f"{name} {value.reason}"
+    kind = "an object" if isinstance(value, dict) else "a list" if isinstance(value, list) else type(value).__name__
+    return f"{name} is {kind}"
 
 
 def is_number(value: Any) -> bool:

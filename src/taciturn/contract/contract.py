@@ -58,7 +58,7 @@ from taciturn.columns.declaration import KINDS, Section, column_of, target_of
 from taciturn.columns.encoder import ColumnEncoder
 from taciturn.columns.kinds import Bad, Column
 from taciturn.columns.target import Target
-from taciturn.columns.values import Values
+from taciturn.columns.values import Values, unreadable_rows
 from taciturn.contract.bandit import Bandit, bandit_of
 from taciturn.contract.events import Events, events_of
 from taciturn.contract.toml import (
@@ -301,7 +301,8 @@ class Contract:
 
     def encode_labels(self, values: Values) -> tuple[Array, Bad]:
         """Labels as the plan's problem takes them, and a mask of the bad ones."""
-        return self.target.encode(values)
+        y, bad = self.target.encode(values)
+        return y, bad | unreadable_rows(values, len(bad))
 
     def decode_predictions(self, scores: Array) -> NDArray[Any]:
         """Predictions: classes as declared, or numbers within the target's range."""

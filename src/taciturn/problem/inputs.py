@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from taciturn._util.arrays import Array, Integers
+from taciturn._util.arrow import is_text, listed
 from taciturn.errors import InvalidInput
 
 _REMEDY = "X.check_format() says what is wrong with it."
@@ -86,7 +87,7 @@ class ColumnRows:
         part = self.table.slice(start, end - start)
         out = np.empty((end - start, self.shape[1]))
         for j, column in enumerate(part.columns):
-            out[:, j] = as_numbers(np.asarray(column))
+            out[:, j] = as_numbers(listed(column) if is_text(column) else np.asarray(column))
         return out
 
 

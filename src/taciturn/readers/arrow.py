@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array, Integers
+from taciturn._util.arrow import as_object, listed
 from taciturn.columns.values import number_of, text_of, time_of
 
 
@@ -83,7 +84,7 @@ class ArrowValues:
         return bool(pa.types.is_floating(self.column.type) or pa.types.is_integer(self.column.type))
 
     def value(self, row: int) -> Any:
-        return _text(_value(self.column[row]))
+        return as_object(self.column[row])
 
     def listed(self) -> list[Any]:
         codes, distinct = self._distinct()
@@ -94,10 +95,7 @@ class ArrowValues:
         import pyarrow as pa
 
         coded = self.column if pa.types.is_dictionary(self.column.type) else self.column.dictionary_encode()
-        distinct = coded.dictionary
-        if pa.types.is_string(distinct.type) or pa.types.is_large_string(distinct.type):
-            distinct = distinct.cast(pa.binary() if pa.types.is_string(distinct.type) else pa.large_binary())
-        values = _listed(distinct)
+        values = listed(coded.dictionary)
         return in_memory(coded.indices.cast(pa.int64()), np.int64, len(values)), [*values, None]
 
 
@@ -121,25 +119,3 @@ def in_memory(column: Any, kind: type, missing: float) -> Any:
         return numbers
     bits = np.unpackbits(np.frombuffer(valid, np.uint8), count=end, bitorder="little")[start:]
     return np.where(bits, numbers, missing).astype(kind)
-
-
-def _listed(values: Any) -> list[Any]:
-    """Values as Python objects: all at once, or one at a time if one of them has no Python equivalent."""
-    try:
-        listed = values.to_pylist()
-    except (ValueError, OverflowError):
-        listed = [_value(value) for value in values]
-    return [_text(value) for value in listed]
-
-
-def _value(scalar: Any) -> Any:
-    """A value as a Python object, or None (missing) without an equivalent, such as a date after the year 9999."""
-    try:
-        return scalar.as_py()
-    except (ValueError, OverflowError):
-        return None
-
-
-def _text(value: Any) -> Any:
-    """Decode a text, which comes as bytes; bytes that are not UTF-8 become replacement characters."""
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

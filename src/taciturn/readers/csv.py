@@ -1,8 +1,9 @@
 """Rows of a CSV file, which may contain newlines within quotes.
 
 Fields are separated by a comma, a semicolon or a tab, the one that is most frequent in the header. A field that begins
-with a quote ends with a quote, and a quote inside it is doubled; in other fields quotes are ordinary characters. Rows
-are UTF-8. A row with too few or too many fields is bad, and so is an empty line.
+with a quote ends with a quote, and a quote inside it is doubled; in other fields quotes are ordinary characters. A
+field that is not UTF-8 is unreadable. A row with too few or too many fields is bad, as is one with a quote that is not
+balanced, or an empty line; its fields are read from the left, by their places, up to where that ends.
 
 **Where a row ends** (`record_ends`). A row is the shortest run of lines that is a record of RFC 4180: fields that are
 quoted, or contain neither quotes nor newlines. If there is none within a megabyte, the row is one line. So what a CSV
@@ -28,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from taciturn._util.arrays import Integers
-from taciturn.columns.values import PlainValues
+from taciturn.columns.values import PlainValues, Unreadable
 from taciturn.errors import InvalidInput
 from taciturn.readers.lines import LONGEST, line_ends
 from taciturn.readers.parsed import Parsed
@@ -90,31 +91,30 @@ class CsvRows:
     def _parse_fallback(self, block: bytes, ends: Integers, lines: Integers, at: int, size: int) -> Parsed:
         broken: dict[int, str] = {}
         records = []
-        empty = [""] * len(self.header.names)
+        count = len(self.header.names)
         for row, (start, end) in enumerate(zip([0, *ends.tolist()], ends.tolist(), strict=False)):
-            fields = self._fields(block[start:end])
-            if isinstance(fields, str):
-                broken[row] = fields
-            records.append(empty if isinstance(fields, str) else fields)
+            fields, error = self._fields(block[start:end])
+            if error is not None:
+                broken[row] = error
+                fields += [Unreadable("is not there")] * (count - len(fields))
+            records.append(fields)
         places = [self.header.places[name] for name in self.columns]
         values = {n: PlainValues([r[i] for r in records]) for n, i in zip(self.columns, places, strict=True)}
         return Parsed(values, lines, broken, size, at)
 
-    def _fields(self, line: bytes) -> list[str] | str:
-        """The fields of a line, or its error."""
-        if len(line.rstrip(b"\n")) > LONGEST:
-            return f"it is longer than {LONGEST:,} bytes"
-        try:
-            text = line.decode().removesuffix("\n").removesuffix("\r")
-        except UnicodeDecodeError:
-            return "it is not UTF-8, in which the file must be saved or converted (iconv -f latin1 -t utf-8)"
+    def _fields(self, line: bytes) -> tuple[list[Any], str | None]:
+        """The fields of a line, by their places, as far as they can be read; and its error, if it is damaged."""
+        text = line.decode(errors="surrogateescape").removesuffix("\n").removesuffix("\r")
         if not text:
-            return "it is empty"
-        fields = split(text, self.header.delimiter)
+            return [], "it is empty"
+        found, balanced = _split(text, self.header.delimiter)
+        fields: list[Any] = [_decoded(field) for field in found]
         count = len(self.header.names)
-        if fields is None:
-            return "a quote is not balanced"
-        return fields if len(fields) == count else f"it has {len(fields)} fields instead of {count}"
+        if len(line.rstrip(b"\n")) > LONGEST:  # the rest is not here, and the last field may go on in it
+            return fields[:-1], f"it is longer than {LONGEST:,} bytes"
+        if not balanced:
+            return fields, "a quote is not balanced"
+        return fields, None if len(fields) == count else f"it has {len(fields)} fields instead of {count}"
 
 
 def record_ends(block: bytes, delimiter: str, final: bool = True) -> Integers:
@@ -214,19 +214,33 @@ def split(line: str, delimiter: str) -> list[str] | None:
     >>> split('1,"a', ","), split('1,"a"b', ",")
     (None, None)
     """
+    fields, balanced = _split(line, delimiter)
+    return fields if balanced else None
+
+
+def _split(line: str, delimiter: str) -> tuple[list[str], bool]:
+    """The fields of a line up to one whose quote is not balanced, and whether there is none."""
     if '"' not in line:
-        return line.split(delimiter)
-    fields = []
+        return line.split(delimiter), True
+    fields: list[str] = []
     at = 0
     pattern = _FIELD[delimiter]
     while match := pattern.match(line, at):
         fields.append(match[2] if match[1] is None else match[1].replace('""', '"'))
         at = match.end()
         if at == len(line):
-            return [*fields, ""] if match[3] else fields
-    return None
+            return [*fields, ""] if match[3] else fields, True
+    return fields, False
 
 
+def _decoded(field: str) -> str | Unreadable:
+    """A field of a line; bytes that are not UTF-8 are surrogates in it, which UTF-8 never gives."""
+    if field.isascii() or not _SURROGATE.search(field):
+        return field
+    return Unreadable("is not UTF-8, in which the file must be saved or converted (iconv -f latin1 -t utf-8)")
+
+
+_SURROGATE = re.compile("[\udc80-\udcff]")
 _FIELD = {d: re.compile(rf'(?:"([^"]*(?:""[^"]*)*)"|((?!")[^{d}]*))({d}|\Z)', re.S) for d in DELIMITERS}
 
 

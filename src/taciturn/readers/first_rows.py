@@ -12,6 +12,7 @@ import numpy as np
 
 from taciturn.columns.kinds import Vocabulary
 from taciturn.columns.target import Classes, Positive
+from taciturn.columns.values import unreadable_rows
 from taciturn.contract.contract import Contract
 from taciturn.errors import InvalidInput
 from taciturn.readers.parsed import Parsed
@@ -52,7 +53,7 @@ def check_first_rows(contract: Contract, parts: Iterator[Parsed]) -> str | None:
         good = good or not bad[:left].all()
         if vocabulary is not None:
             labels = part.values[target.column]
-            parsed = np.ones(len(bad), dtype=np.bool_)
+            parsed = ~unreadable_rows(labels, len(bad))
             parsed[list(part.broken)] = False
             codes, texts = labels.texts()
             for text in (texts[code] for code in np.unique(codes[:left][parsed[:left]])):

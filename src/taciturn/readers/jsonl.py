@@ -1,9 +1,10 @@
 """Rows of JSON lines: one object per line.
 
 A column that is not in the object is missing, and so is null; names that are not in the contract are not read. If a
-name occurs twice, the last value counts. A list or an object as the value of a column makes the row bad. A UTF-8 byte
-order mark at the start of the file is skipped (`taciturn.readers.lines`); anywhere else it is not valid JSON. What a
-value holds never makes valid JSON invalid: not its number of digits, and not how deeply it is nested (`read_json`).
+name occurs twice, the last value counts. A list or an object as the value of a column is unreadable, as everything is
+in a line that is no object. A UTF-8 byte order mark at the start of the file is skipped (`taciturn.readers.lines`);
+anywhere else it is not valid JSON. What a value holds never makes valid JSON invalid: not its number of digits, and not
+how deeply it is nested (`read_json`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from taciturn.columns.values import PlainValues
+from taciturn.columns.values import PlainValues, Unreadable
 from taciturn.readers.lines import LONGEST, line_ends
 from taciturn.readers.parsed import Parsed
 
@@ -47,10 +48,11 @@ def read_json(text: str) -> Any:
 
 
 def _integer(digits: str) -> int | float:
-    return float(digits) if len(digits) > _DIGITS else int(digits)
-
-
-_DIGITS = 400  # more than any number in the range of floating point has
+    """An integer as `json.loads` reads it in a text that it takes; infinite where it takes none."""
+    try:
+        return int(digits)
+    except ValueError:
+        return float(digits)
 
 
 def _shallow(text: str) -> str:
@@ -75,8 +77,8 @@ class JsonRows:
     r"""Parser of blocks of JSON lines.
 
     >>> [part] = JsonRows(columns=("x",)).parse(b'{"x": 1, "z": 2}\n{"x": [1]}\n7\n', first=1)
-    >>> part.values["x"].values, sorted(part.broken.items())
-    ([1, None, None], [(1, 'x is a list'), (2, 'it is not a JSON object')])
+    >>> part.values["x"].values, part.broken
+    ([1, [1], Unreadable(reason='is not there')], {2: 'it is not a JSON object'})
     """
 
     columns: tuple[str, ...]
@@ -90,17 +92,18 @@ class JsonRows:
     def parsed(self, records: Sequence[Any], first: int = 1, size: int = 0) -> Parsed:
         """Rows that were decoded: an object each, or the error of one that is none.
 
-        >>> part = JsonRows(columns=("x",)).parsed([{"x": 1}, {"x": {}}, "it is not valid JSON"])
+        >>> part = JsonRows(columns=("x",)).parsed([{"x": 1}, {"y": 7}, "it is not valid JSON"])
         >>> part.values["x"].values, sorted(part.broken)
-        ([1, None, None], [1, 2])
+        ([1, None, Unreadable(reason='is not there')], [2])
         """
         broken: dict[int, str] = {}
         if not all(type(record) is dict for record in records):
             for row, record in enumerate(records):
                 if not isinstance(record, dict):
                     broken[row] = record if isinstance(record, str) else "it is not a JSON object"
-            records = [record if isinstance(record, dict) else {} for record in records]
-        values = {name: self._column(name, [record.get(name) for record in records], broken) for name in self.columns}
+            no_record = dict.fromkeys(self.columns, Unreadable("is not there"))
+            records = [record if isinstance(record, dict) else no_record for record in records]
+        values = {name: PlainValues([record.get(name) for record in records]) for name in self.columns}
         return Parsed(values, np.arange(first, first + len(records)), broken, size)
 
     @staticmethod
@@ -115,13 +118,3 @@ class JsonRows:
         if not isinstance(record, dict):
             return "it is not a JSON object"
         return record
-
-    @staticmethod
-    def _column(name: str, values: list[Any], broken: dict[int, str]) -> PlainValues:
-        """The values of a column; the rows of lists and objects are marked as broken."""
-        if not {list, dict}.isdisjoint(map(type, values)):
-            for row, value in enumerate(values):
-                if isinstance(value, list | dict):
-                    broken.setdefault(row, f"{name} is {'a list' if isinstance(value, list) else 'an object'}")
-                    values[row] = None
-        return PlainValues(values)

@@ -21,7 +21,7 @@ from taciturn.accounting.gdp import epsilon_of
 from taciturn.accounting.unit import User
 from taciturn.columns.kinds import Bad, Bins, Categories, Column, Date, Hashed, PrivateRange, Range, Text, Vocabulary
 from taciturn.columns.target import Classes, Number, Positive, Target
-from taciturn.columns.values import Values, time_of
+from taciturn.columns.values import Values, time_of, unreadable_rows
 from taciturn.contract.contract import Contract
 from taciturn.core.participation import admit, canonical, new_records, periods_of
 from taciturn.core.private import Private
@@ -414,11 +414,11 @@ def _count(check: TableCheck, part: Parsed, show_values: bool) -> Bad:
     parsed = np.ones(len(bad), dtype=np.bool_)
     parsed[list(part.broken)] = False
     check.reasons.update(part.broken.values())
-    for column in contract.read:
-        check.columns[column.name].add(column, part.values[column.name], parsed, show_values)
-    check.target.add(contract.target, part.values[contract.target.column], parsed, show_values)
-    if bad.any():
-        _count_reasons(check, part, parsed & bad)
+    for column, declared in [*((check.columns[c.name], c) for c in contract.read), (check.target, contract.target)]:
+        values = part.values[column.name]
+        column.add(declared, values, parsed & ~unreadable_rows(values, len(parsed)), show_values)
+    for row in np.flatnonzero(bad & parsed).tolist():
+        check.reasons.update(part.errors(row, contract, labelled=True))
     good = ~bad
     if not good.any():
         return bad
@@ -434,18 +434,3 @@ def _count(check: TableCheck, part: Parsed, show_values: bool) -> Bad:
     check._lowest = lowest if check._lowest is None else np.minimum(check._lowest, lowest)
     check._highest = highest if check._highest is None else np.maximum(check._highest, highest)
     return bad
-
-
-def _count_reasons(check: TableCheck, part: Parsed, bad: Bad) -> None:
-    """Count the reasons of values that make bad rows."""
-    contract = check.contract
-    declared = [(column.name, column.error) for column in contract.read]
-    declared.append((contract.target.column, contract.target.error))
-    for name, error in declared:
-        values = part.values[name]
-        for row in np.flatnonzero(bad).tolist():
-            if reason := error(values.value(row)):
-                check.reasons[reason] += 1
-    without = int((part.without_id(contract) & bad).sum())
-    if without:
-        check.reasons[f"{contract.user}: there is no id"] += without
