@@ -29,7 +29,7 @@ from taciturn import (
 )
 from taciturn.compiled.passes import clip_for
 from taciturn.core.loop import without_influence
-from taciturn.problem.features import Chain, FeatureMap
+from taciturn.problem.features import Chain, FeatureMap, mapped_rows, products
 from taciturn.problem.predict import coefficients
 
 
@@ -327,3 +327,45 @@ def test_the_map_is_part_of_the_settings(tmp_path):
     assert np.array_equal(private(1.0).run(resumed, X[3:], y[3:])[1].noisy, uninterrupted[1:])
     with pytest.raises(StateConflict):
         private(2.0).load(tmp_path / "state.npz")
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("shape", [(20, 2), (5, 1), (54, 40)])
+def test_the_product_of_a_row_is_its_own_to_the_bit(shape):
+    """However many rows there are, wherever they lie, and whatever is in the others."""
+    rng = np.random.default_rng(4)
+    matrix, X = rng.normal(size=shape), 1e15 * rng.normal(size=(70, shape[0]))
+    whole = products(X, matrix)
+    assert np.allclose(whole, X @ matrix, rtol=1e-9, atol=1.0)
+    for length in (1, 2, 7, 16, 17, 64):
+        cut = [products(X[start : start + length], matrix) for start in range(0, len(X), length)]
+        assert np.array_equal(np.concatenate(cut), whole)
+    laid = [np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2], X[::-1].copy()[::-1]]
+    assert all(np.array_equal(products(rows, matrix), whole) for rows in laid)
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize(
+    "laid", [np.asfortranarray, lambda X: np.repeat(X, 2, axis=1)[:, ::2], lambda X: X[::-1, ::-1]]
+)
+def test_a_map_sees_rows_side_by_side_whether_or_not_one_is_bad(laid):
+    """A product that it makes itself is rounded alike in both of two neighbouring streams."""
+
+    @dataclass(frozen=True)
+    class Seen(FeatureMap):
+        layouts: list
+
+        def width(self, dimension):
+            return dimension
+
+        def __call__(self, X):
+            self.layouts.append((X.flags.c_contiguous, X.flags.owndata, X.strides))
+            return X
+
+    seen = Seen([])
+    good = np.ones((6, 3))
+    bad = good.copy()
+    bad[2] = np.nan
+    for X in (good, bad):
+        mapped_rows(seen, laid(X))
+    assert seen.layouts[0] == seen.layouts[1] == (True, True, (24, 8))

@@ -126,3 +126,14 @@ def test_without_arrow_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     with pytest.raises(InvalidInput, match=r"the extra `data` \(pyarrow\)\. In the checkout, .* Or use CSV\."):
         open_rows(contract(), "rows.parquet")
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("group", [1, 2, 3, 5])
+def test_blocks_are_cut_by_the_number_of_rows_and_not_where_the_file_was(group, tmp_path):
+    """A writer may cut a file into groups by bytes."""
+    path = tmp_path / "rows.parquet"
+    parquet.write_table(pa.table(ROWS), path, row_group_size=group)
+    batches = list(open_rows(contract(), path, bad_rows="zero", block=2))
+    assert [len(batch.X) for batch in batches] == [2, 2, 1]
+    assert [batch.start.row for batch in batches] == [0, 2, 4]

@@ -205,7 +205,7 @@ def test_offsets_count_what_is_cut_out_of_long_lines(monkeypatch, chunk):
     monkeypatch.setattr(lines_module, "_CHUNK", chunk)
     data = b"a\n" + (b"x" * (LONGEST + 5 * 2**18) + b"\nafter\n") * 5 + b"y" * (3 * LONGEST)
     lines, starts = Lines(io.BytesIO(data)), []
-    for _block in lines.blocks(1):
+    for _part in lines.parts(1):
         starts.append(lines.offset())
     assert starts == [0, *(i + 1 for i in range(len(data)) if data[i] == ord("\n"))]
     assert lines.size == len(data)

@@ -276,3 +276,24 @@ def test_reading_goes_on_from_every_place_and_ids_are_those_of_rows(kind, every,
         assert place.line == numbers[place.row]
         alone = list(open_ids(declared, io.BytesIO(data), format=kind, start=place))
         assert [user for part in alone for user in part] == ids[place.row :]
+
+
+@pytest.mark.privacy
+def test_batches_have_as_many_rows_however_long_a_row_is(monkeypatch):
+    """Rounding may depend on the number of rows, and a row must not reach others by its length, or by being bad."""
+    monkeypatch.setattr("taciturn.readers.lines._CHUNK", 1_000)
+    for row in (ROWS[30], ROWS[30].replace(",x,", f",{'x' * 5_000},"), ROWS[30].replace("30,", '"30",'), "broken", ""):
+        batches = read(contract(), csv(*ROWS[:30], row, *ROWS[31:]), bad_rows="zero", block=16)
+        assert [len(batch.X) for batch in batches] == [16] * 6 + [4]
+        assert [batch.start.row for batch in batches] == [16 * i for i in range(7)]
+
+
+def test_rows_before_the_end_of_a_damaged_file_are_read(monkeypatch, tmp_path):
+    """As far as it can be decompressed, though their block is not full."""
+    monkeypatch.setattr("taciturn.readers.lines._CHUNK", 100)
+    path = tmp_path / "rows.csv.gz"
+    path.write_bytes(gzip.compress(csv(*ROWS).encode(), mtime=0)[:-8])
+    rows, read_before = open_rows(contract(), path), []
+    with pytest.raises(InvalidInput, match="not a complete gzip file"):
+        read_before.extend(rows)
+    assert [len(batch.X) > 50 for batch in read_before] == [True]

@@ -9,7 +9,7 @@ import numpy as np
 
 from taciturn._util.arrays import Array, fixed
 from taciturn.errors import InvalidInput
-from taciturn.problem.features import FeatureMap
+from taciturn.problem.features import FeatureMap, products
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ class LinearMap(FeatureMap):
         return len(self.matrix)
 
     def __call__(self, X: Array) -> Array:
-        return X @ self.matrix.T
+        return products(X, self.matrix.T)
 
     def names(self, names: Sequence[str]) -> list[str]:
         return [f"direction {j}" for j in range(1, len(self.matrix) + 1)]

@@ -21,8 +21,9 @@ class FeatureMap(ABC):
     settings covers, with `width` and `__call__`. Certificates need two things of it. Every mapped row is clipped to
     `feature_bound` after the map, which `Problem` does. And a row's image is a function of that row and of the map's
     own numbers: where two streams differ in one example, all other rows are then the same, to the bit, before and
-    after the map. A matrix product by BLAS qualifies: its rounding may depend on the shape of a block, which is public,
-    and not on other rows.
+    after the map. `products` is such a function, and depends on nothing else. A matrix product by BLAS itself rounds by
+    the shape of a block, which is public for files, and by how it lies in memory, which is always the same here: a
+    block of rows that are side by side, a copy.
 
     Nothing is assumed of an image but its shape: a row whose image is not finite is a bad row.
 
@@ -113,20 +114,42 @@ class Chain(FeatureMap):
 def mapped_rows(features: FeatureMap, X: Array) -> Array:
     """The images of raw rows; a row is NaN throughout if it is bad, or if its image is.
 
-    Bad rows reach the map as zeros, so that it sees no infinity, and no NaN if it takes none.
+    Bad rows reach the map as zeros, so that it sees no infinity, and no NaN if it takes none. Rows are copied in any
+    case: the map would round otherwise if they lay otherwise in memory where one of them is bad.
     """
-    X = np.asarray(X, dtype=np.float64)
+    X = np.array(X, dtype=np.float64, order="C")
     bad = np.asarray(np.any(np.isinf(X) if features.takes_missing else ~np.isfinite(X), axis=1))
-    if bad.any():
-        X = np.where(bad[:, None], 0.0, X)
+    X[bad] = 0.0
     with np.errstate(over="ignore", invalid="ignore"):
-        Z = np.asarray(features(X), dtype=np.float64)
+        Z = np.array(features(X), dtype=np.float64, order="C")
     if Z.shape != (len(X), features.width(X.shape[1])):
         raise InvalidInput(
             f"{type(features).__name__} should map rows of shape {X.shape} to {features.width(X.shape[1])} features, "
             f"got shape {Z.shape}. Correct its width or its __call__."
         )
-    return np.where(bad[:, None], np.nan, Z) if bad.any() else Z
+    Z[bad] = np.nan
+    return Z
+
+
+_AT_ONCE = 16  # rows of one product
+
+
+def products(X: Array, matrix: Array) -> Array:
+    """`X @ matrix`, where the product of a row is a function of that row, to the bit, however many others there are.
+
+    BLAS rounds by the shape of a product. Each product here has the same: 16 rows, the last ones filled up with zeros.
+
+    >>> products(np.ones((17, 2)), np.array([[1.0], [2.0]]))[[0, 16]]
+    array([[3.],
+           [3.]])
+    """
+    n = len(X)
+    rows = np.zeros((-(-n // _AT_ONCE) * _AT_ONCE, X.shape[1]))
+    rows[:n] = X
+    out = np.empty((len(rows), matrix.shape[1]))
+    for start in range(0, len(rows), _AT_ONCE):
+        np.matmul(rows[start : start + _AT_ONCE], matrix, out=out[start : start + _AT_ONCE])
+    return out[:n]
 
 
 def mapped_dimension(features: FeatureMap | None, dimension: int) -> int:

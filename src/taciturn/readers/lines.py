@@ -1,4 +1,8 @@
-"""Blocks of complete rows from a stream of bytes: large blocks from a file, and at most a second of a live input.
+"""Rows from a stream of bytes: from a file in blocks of a stated number, and at most a second of a live input.
+
+**Where blocks end** depends on the number of rows, and for a live input on the clock, and never on how long a row is:
+what is computed from a block may be rounded by the number of its rows, so that the length of one row would reach the
+others. Memory is bounded by handing a block over in parts.
 
 A row is a line, which ends at a newline and nowhere else, unless a reader says where rows end: those of CSV may contain
 newlines (`taciturn.readers.csv.record_ends`). A line longer than a megabyte is truncated just above that length: its
@@ -8,11 +12,12 @@ reader rejects it, and memory stays bounded.
 from __future__ import annotations
 
 import io
+import math
 import select
 import time
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
-from typing import IO
+from typing import IO, NamedTuple
 
 import numpy as np
 
@@ -30,6 +35,13 @@ RowEnds = Callable[[bytes, bool], Integers]
 """Where the rows of a block of complete lines end; the last may be left open, unless nothing follows the block."""
 
 
+class Part(NamedTuple):
+    """Complete rows of one block, and whether they are the last of it."""
+
+    content: bytes
+    last: bool
+
+
 class Lines:
     r"""The lines of a stream; with `skip_mark`, a UTF-8 byte order mark at its start is skipped.
 
@@ -38,8 +50,8 @@ class Lines:
     >>> lines = Lines(io.BytesIO(b"a,b\n1,2\n3,4\n5,6"))
     >>> lines.first()
     b'a,b\n'
-    >>> for block in lines.blocks(most=2):
-    ...     print(lines.offset(), block)
+    >>> for part in lines.parts(most=2):
+    ...     print(lines.offset(), part.content)
     4 b'1,2\n3,4\n'
     12 b'5,6'
     """
@@ -52,9 +64,11 @@ class Lines:
         skip_mark: bool = False,
         start: int = 0,
     ) -> None:
-        self._arrivals = arrivals(stream)
+        self._ready = _watch(stream)
+        self._arrivals = _arrivals(stream, self._ready)
         self._pending = b""
         self._ended = False
+        self._pauses = False  # whether the input does, after the pending bytes
         self._skipping = False  # the rest of a line that is too long
         self._block = self._used = start  # where the latest block and the pending bytes begin, not counting gaps
         self._gaps: list[list[int]] = []  # bytes cut out of lines that are too long: where, and how many
@@ -74,16 +88,26 @@ class Lines:
 
     def first(self, ends: RowEnds | None = None) -> bytes:
         """Read the first row."""
-        return next(self.blocks(1, ends), b"")
+        return next((part.content for part in self.parts(1, ends)), b"")
 
-    def blocks(self, most: int, ends: RowEnds | None = None) -> Iterator[bytes]:
-        """The other rows, as they arrive, at most `most` in a block; by default each is a line."""
+    def parts(self, most: int, ends: RowEnds | None = None) -> Iterator[Part]:
+        """The other rows, as they arrive, in parts of blocks of `most` rows; by default each row is a line.
+
+        Where a live input pauses, a block ends with fewer: the last row that is there stays until it is known whether.
+        """
+        left = most  # rows of the present block that are to come
         while True:
             end = len(self._pending) if self._ended else self._pending.rfind(b"\n") + 1
             if end:
-                block = self._pending[:end]
-                for stop in _stops(line_ends(block) if ends is None else ends(block, self._ended), most):
-                    yield self._use(stop)
+                pending, pauses = self._pending[:end], self._pauses
+                found = line_ends(pending) if ends is None else ends(pending, self._ended)
+                if self._ready is not None and not (pauses or self._ended):
+                    found = found[:-1]
+                full, at = found[left - 1 :: most].tolist(), 0
+                for to in dict.fromkeys([*full, *found[-1:].tolist()]):
+                    yield Part(self._use(to - at), pauses or to in full)
+                    at = to
+                left = most if pauses else most - (most - left + len(found)) % most
             elif self._ended:
                 return
             if not self._ended:
@@ -98,8 +122,8 @@ class Lines:
         return used
 
     def _fill(self) -> None:
-        arrived = next(self._arrivals, None)
-        if arrived is None:
+        arrived, self._pauses = next(self._arrivals, (b"", False))
+        if not arrived:
             self._ended = True
             return
         if self._skipping:
@@ -120,14 +144,6 @@ class Lines:
             self._pending, self._skipping = self._pending[:kept], True
 
 
-def _stops(ends: Integers, most: int) -> list[int]:
-    """Lengths of the parts of at most `most` rows, which end at these places."""
-    stops = ends[most - 1 :: most].tolist()
-    if len(ends) % most:
-        stops.append(int(ends[-1]))
-    return [stop - start for start, stop in zip([0, *stops], stops, strict=False)]
-
-
 def line_ends(block: bytes) -> Integers:
     r"""Where the lines of a block end, newline included; the last may lack one.
 
@@ -138,30 +154,35 @@ def line_ends(block: bytes) -> Integers:
     return ends if block.endswith(b"\n") or not block else np.append(ends, len(block))
 
 
-def arrivals(stream: IO[bytes]) -> Iterator[bytes]:
-    """Bytes as they arrive: chunks of a file; from a pipe or a terminal, what arrived until it paused.
+_Ready = Callable[[float], bool]
+"""Whether more can be read within some seconds."""
+
+
+def _arrivals(stream: IO[bytes], ready: _Ready | None) -> Iterator[tuple[bytes, bool]]:
+    """Bytes as they arrive, and whether a pipe or a terminal pauses after them, or has not paused for a second.
 
     A read of a buffered pipe returns what is available and leaves its buffer empty, so `select` can tell if more is.
     """
-    ready = _watch(stream)
     if ready is None:
         while chunk := stream.read(_CHUNK):
-            yield chunk
+            yield chunk, False
         return
     read: Callable[[int], bytes] = getattr(stream, "read1", stream.read)
+    deadline = math.inf
     while chunk := read(_CHUNK):
-        arrived, deadline = [chunk], time.monotonic() + _PATIENCE
-        length = len(chunk)
-        while length < _CHUNK and time.monotonic() < deadline and ready(_PAUSE):
+        arrived, length = [chunk], len(chunk)
+        deadline = min(deadline, time.monotonic() + _PATIENCE)
+        while not (pauses := time.monotonic() >= deadline or not ready(_PAUSE)) and length < _CHUNK:
             if not (chunk := read(_CHUNK)):
                 break
             arrived.append(chunk)
             length += len(chunk)
-        yield b"".join(arrived)
+        yield b"".join(arrived), pauses
+        deadline = math.inf if pauses else deadline
 
 
-def _watch(stream: IO[bytes]) -> Callable[[float], bool] | None:
-    """A function that tells whether more can be read within some seconds; None for files, which never wait."""
+def _watch(stream: IO[bytes]) -> _Ready | None:
+    """A function that tells when a stream can be read; None for files, which never wait."""
     try:
         descriptor = stream.fileno()
     except (AttributeError, OSError, io.UnsupportedOperation):

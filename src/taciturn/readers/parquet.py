@@ -36,26 +36,28 @@ def _unreadable(error: Exception) -> InvalidInput:
 
 
 def parquet_blocks(file: Any, columns: tuple[str, ...], most: int, size: int, start: int = 0) -> Iterator[Parsed]:
-    """Blocks of rows of these columns, of a file of `size` bytes, after the first `start` rows.
+    """Blocks of `most` rows of these columns, of a file of `size` bytes, after the first `start` rows; in parts.
 
     Rows are numbered from 1. Groups of rows that end before the start are not read.
     """
     from taciturn.readers.arrow import ArrowValues
 
     groups, skip = _groups_from(file, start)
-    done = start - skip
+    done, left = start - skip, most
     rows = max(1, file.metadata.num_rows)
     for batch in _batches(file, columns, most, groups):
         skipped = min(skip, batch.num_rows)
         skip -= skipped
         done += skipped
         batch = batch.slice(skipped)
-        if not batch.num_rows:
-            continue
-        numbers = np.arange(done + 1, done + 1 + batch.num_rows)
-        done += batch.num_rows
-        values = {name: ArrowValues(batch.column(batch.schema.get_field_index(name))) for name in columns}
-        yield Parsed(values, numbers, size=size * done // rows)
+        while batch.num_rows:  # how many depends on where the file was cut when it was written
+            part, batch = batch.slice(0, left), batch.slice(left)
+            numbers = np.arange(done + 1, done + 1 + part.num_rows)
+            done += part.num_rows
+            values = {name: ArrowValues(part.column(part.schema.get_field_index(name))) for name in columns}
+            left -= part.num_rows
+            yield Parsed(values, numbers, size=size * done // rows, last=not left)
+            left = left or most
 
 
 def _groups_from(file: Any, start: int) -> tuple[list[int], int]:

@@ -117,6 +117,8 @@ def open_rows(
 ) -> Generator[Batch]:
     r"""Read batches of at most `block` rows from a file, from the standard input (`"-"`), or from an open binary file.
 
+    All batches of a file but the last have equally many rows: how a stream is cut does not depend on what is in a row.
+
     The format follows from the file extension; a pipe is CSV unless `format` is given. It is never guessed from rows.
     Rows of a live input are returned at most a second after they arrive.
 
@@ -232,7 +234,7 @@ def row_positions(
         return
     with _opened_lines(contract, source, True, kind, start, ()) as (lines, rows, line):
         row = first
-        for block in lines.blocks(2**15, rows.ends if isinstance(rows, CsvRows) else None):
+        for block, _ in lines.parts(2**15, rows.ends if isinstance(rows, CsvRows) else None):
             ends = rows.ends(block) if isinstance(rows, CsvRows) else line_ends(block)
             quoted = b'"' in block and isinstance(rows, CsvRows)
             before = lines_before(block, ends) if quoted else np.arange(len(ends))
@@ -254,22 +256,43 @@ def _batches(
     seen: int,
     reasons: Counter[str] | None,
 ) -> Generator[Batch]:
+    block: list[Batch] = []
     with closing(parts):
-        for part in parts:
-            start = Position(first, int(part.lines[0]), part.offset)
-            X, y, bad = part.encode(contract, labelled)
-            users = part.users(contract) if labelled else None
-            whole = Batch(X, y, first, part.lines, part.size, start, users, bad, part.kept(keep))
-            known = max(0, min(seen - first, len(bad)))
-            if bad_rows == "stop" and bad[known:].any():
-                row = known + int(bad[known:].argmax())
-                if row:
-                    yield whole.head(row)
-                raise _bad_row(part, row, contract, unit, labelled)
-            if reasons is not None:
-                reasons.update(part.error(row, contract, labelled) for row in np.flatnonzero(bad).tolist())
-            yield whole
-            first += len(X)
+        try:
+            for part in parts:
+                start = Position(first, int(part.lines[0]), part.offset)
+                X, y, bad = part.encode(contract, labelled)
+                users = part.users(contract) if labelled else None
+                whole = Batch(X, y, first, part.lines, part.size, start, users, bad, part.kept(keep))
+                known = max(0, min(seen - first, len(bad)))
+                if bad_rows == "stop" and bad[known:].any():
+                    row = known + int(bad[known:].argmax())
+                    block += [whole.head(row)] if row else []
+                    raise _bad_row(part, row, contract, unit, labelled)
+                if reasons is not None:
+                    reasons.update(part.error(row, contract, labelled) for row in np.flatnonzero(bad).tolist())
+                block.append(whole)
+                first += len(X)
+                if part.last:
+                    yield _joined(block)
+                    block = []
+        except InvalidInput:  # the rows before it were read
+            if block:
+                yield _joined(block)
+            raise
+        if block:
+            yield _joined(block)
+
+
+def _joined(parts: Sequence[Batch]) -> Batch:
+    """The parts of a block as one batch."""
+    if len(parts) == 1:
+        return parts[0]
+    first, *_, last = parts
+    X, y, lines, bad = (np.concatenate([getattr(part, name) for part in parts]) for name in ("X", "y", "lines", "bad"))
+    users = None if first.users is None else np.concatenate([part.users for part in parts if part.users is not None])
+    kept = [row for part in parts for row in part.kept]
+    return first._replace(X=X, y=y, lines=lines, size=last.size, users=users, bad=bad, kept=kept)
 
 
 def _bad_row(part: Parsed, row: int, contract: Contract, unit: str, labelled: bool) -> BadRow:
@@ -292,12 +315,11 @@ def _lines(
     """None once the header is read, then blocks; `only` of these columns, if that is given."""
     with _opened_lines(contract, source, labelled, kind, start, keep, only) as (lines, rows, line):
         yield None
-        for block in lines.blocks(most, rows.ends if isinstance(rows, CsvRows) else None):
-            read = 0
-            for part in rows.parse(block, line, lines.size):
+        for block, last in lines.parts(most, rows.ends if isinstance(rows, CsvRows) else None):
+            *parts, end = rows.parse(block, line, lines.size)
+            for part in (*parts, replace(end, last=last)):
                 yield replace(part, offset=lines.offset(part.offset))
-                read += len(part.lines)
-            line += read if b'"' not in block else block.count(b"\n")
+            line += sum(len(part.lines) for part in (*parts, end)) if b'"' not in block else block.count(b"\n")
 
 
 @contextmanager
