@@ -186,3 +186,28 @@ def test_ranges_of_labels_are_centred_inside():
     assert model.weights["a"] + model.intercept == pytest.approx(model.predict_one({"a": 1}))
     with pytest.raises(InvalidInput, match="label_range must be the lowest and the highest label"):
         PrivateLinearRegression(features=["a"], feature_bound=1.0, label_range=5, **SEEDED).learn_one({"a": 1}, 1)
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("columns", [COLUMNS, SPARSE], ids=["dense", "sparse"])
+@pytest.mark.parametrize(
+    "x", [{"age": 30, "colour": "red"}, {"age": 30, "colour_red": 1}, {}, {"country_DE": 1, "country_FR": 1}]
+)
+def test_names_that_are_not_declared_make_a_bad_row(columns, x):
+    """What names a row has is a part of it; those of a table are not."""
+    settings = {"columns": columns, "on_bad": "zero", "release": "every", "epsilon": 50.0, "seed": 1}
+    model, same = PrivateLogisticRegression(**settings), PrivateLogisticRegression(**settings)
+    for row in ({"age": 30}, x, {"age": 50}):
+        model.learn_one(row, True)
+    for row in ({"age": 30}, {"age": "bad"}, {"age": 50}):
+        same.learn_one(row, True)
+    assert model.n_examples == 3
+    assert model.weights == same.weights
+    with pytest.raises(InvalidInput, match="'colour', which is not a declared column"):
+        model.learn_many(pd.DataFrame({"age": [30], "colour": ["red"]}), pd.Series([True]))
+
+
+@pytest.mark.privacy
+def test_names_of_an_encoder_make_a_bad_row_of_named_features():
+    row = NamedFeatures(["age", "country"], on_bad="zero").row({"age": 1.0, "country_DE": 1})
+    assert np.isnan(row).all()

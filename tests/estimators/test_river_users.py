@@ -170,3 +170,22 @@ def test_every_model_takes_users_and_says_so():
         learnt(one, EXAMPLES[:200], Y[:200])
         assert "one user, of at most 2 rows" in one.guarantee
         assert "replacing all rows of any one user by others" in one.guarantee
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("settings", [{}, {"without_id": "own"}, {"buckets": 8}])
+@pytest.mark.parametrize("wrong", [[1], {}, 0.37, 2.0**60, (1, 2), pytest.param(10**5_000, id="endless")])
+def test_a_row_whose_id_cannot_be_read_may_have_no_influence(settings, wrong):
+    """It takes its round, and no other row of that user counts in its place."""
+    one, same = (model(on_bad="zero", release="every", epsilon=50.0, **settings) for _ in range(2))
+    learnt(one, [*EXAMPLES[:5], {**EXAMPLES[5], "customer_id": wrong}, *EXAMPLES[6:9]], Y[:9])
+    learnt(same, [*EXAMPLES[:5], {"customer_id": "another", "a": np.nan, "b": 0.0}, *EXAMPLES[6:9]], Y[:9])
+    assert one.n_examples == 9
+    assert one.weights == same.weights
+    many = model(on_bad="zero", release="every", epsilon=50.0, **settings)
+    frame = FRAME[:9].astype(object)
+    frame.at[5, "customer_id"] = wrong
+    many.learn_many(frame, pd.Series(Y[:9]))
+    assert many.weights == one.weights
+    with pytest.raises(InvalidInput):
+        model(**settings).learn_one({**EXAMPLES[5], "customer_id": wrong}, True)

@@ -226,6 +226,8 @@ def canonical(user: Any) -> bytes | None:
         user = int(number)
     elif isinstance(user, bool | np.bool_):
         user = int(user)
+    if isinstance(user, int) and abs(user) >= 10**4_000:  # Python writes no much longer ones
+        raise InvalidInput("an id is an integer of thousands of digits. Pass ids as they are, as text or integers.")
     if user is None or (text := str(user)) in _MISSING:
         return None
     if isinstance(user, dict | list | tuple | set | frozenset | complex | np.ndarray):

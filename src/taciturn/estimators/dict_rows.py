@@ -36,6 +36,10 @@ class Features(Protocol):
     def names(self) -> Sequence[Hashable]:
         """The name of each column."""
 
+    @property
+    def bad_row(self) -> Row:
+        """The row of an example that cannot be read."""
+
     def row(self, x: Mapping[Any, Any]) -> Row:
         """The row of one example."""
 
@@ -55,17 +59,20 @@ class Features(Protocol):
 class NamedFeatures:
     """Features by declared names, a column each: a missing name is 0, and a name that was not declared is ignored.
 
+    Names that look like those of river's `OneHotEncoder` are errors, or make a bad row if `on_bad` is "zero".
+
     >>> named = NamedFeatures(["age", "city=Rome"])
     >>> named.row({"age": 0.5, "city": "Rome", "shoe size": 44})
     array('d', [0.5, 1.0])
     """
 
-    def __init__(self, names: Iterable[Hashable]) -> None:
+    def __init__(self, names: Iterable[Hashable], on_bad: Literal["raise", "zero"] = "raise") -> None:
         expect("features", names, not isinstance(names, str) and isinstance(names, Iterable), 'features=["a", "b"]')
         self.names = tuple(names)
         self.dimension = len(self.names)
         if not self.names or len(set(self.names)) < self.dimension:
             raise InvalidInput("features must be one name or more, all different. Give them as in features=['a', 'b'].")
+        self._zero = on_bad == "zero"
         self._texts: dict[str, dict[str, int]] = {}
         for column, name in enumerate(self.names):
             if isinstance(name, str) and "=" in name:
@@ -91,7 +98,12 @@ class NamedFeatures:
     def _any_row(self, x: Mapping[Any, Any]) -> Row:
         """The definition of `row`, for any mapping and values."""
         if not (x.keys() <= self._known):
-            self._reject_one_hot(x)
+            try:
+                self._reject_one_hot(x)
+            except InvalidInput:
+                if self._zero:
+                    return self.bad_row
+                raise
             if not self._warned and self._known.isdisjoint(x):
                 self._warned = True
                 warnings.warn(
@@ -134,6 +146,10 @@ class NamedFeatures:
                         f"out, and declare features=['{before}=...'] for each text, or columns={{'{before}': "
                         "{'categories': [...]}}; or check how the declared name is spelt, if it is another feature."
                     )
+
+    @property
+    def bad_row(self) -> Row:
+        return array("d", [math.nan] * self.dimension)
 
     def block(self, rows: Sequence[Row]) -> Array:
         return _dense_block(rows, self.dimension)
@@ -195,6 +211,10 @@ class HashedFeatures:
             entries[column] = entries[column] + sign * value if column in entries else sign * value
         return array("d", [*entries, *entries.values()])
 
+    @property
+    def bad_row(self) -> Row:
+        return array("d", [0.0, math.nan])
+
     def block(self, rows: Sequence[Row]) -> Any:
         return _sparse_block(rows, self.dimension)
 
@@ -212,8 +232,8 @@ class ColumnFeatures:
     """Features of declared columns; what an example lacks is missing in it, and other names are errors.
 
     Names that river's `OneHotEncoder` makes, as `country_DE`, stand for the category of a declared column `country`.
-    Rows are sparse, with their columns before their entries, if values are hashed. A bad value is an error, or makes a
-    row of NaN, which is bad too, if `on_bad` is "zero".
+    Rows are sparse, with their columns before their entries, if values are hashed. If `on_bad` is "zero", an example
+    that cannot be read is no error, but a row of NaN, whether its values are bad or its names.
 
     >>> from taciturn.columns.encoder import encoder_of
     >>> declared = {"age": {"range": [0, 100]}, "country": {"categories": ["DE", "FR"]}}
@@ -233,6 +253,8 @@ class ColumnFeatures:
         self._user = user
         self._zero = on_bad == "zero"
         self._known = frozenset(encoder.keys) | (frozenset() if user is None else {user})
+        columns = zip(encoder.read_keys, encoder.read, strict=True)
+        self._categories = [key for key, column in columns if isinstance(column, Categories | Hashed)]
         self._parts = [
             (key, column.pairs, place.start)
             for key, column, place in zip(encoder.read_keys, encoder.read, encoder.places, strict=True)
@@ -240,6 +262,14 @@ class ColumnFeatures:
 
     def row(self, x: Mapping[Any, Any]) -> Row:
         x = _dict(x)
+        try:
+            return self._row(x)
+        except InvalidInput:
+            if self._zero:
+                return self.bad_row
+            raise
+
+    def _row(self, x: Mapping[Any, Any]) -> Row:
         if not (x.keys() <= self._known):
             x = self._matched(x)
         places: list[int] = []
@@ -249,7 +279,8 @@ class ColumnFeatures:
             missing += key not in x
             pairs = pairs_of(x.get(key))
             if pairs is None:
-                return self._bad(x)
+                where = self.encoder.describe_bad(x, "this example")
+                raise InvalidInput(f'{where} Nothing was learnt. Or set on_bad="zero" to count it without influence.')
             for place, entry in pairs:
                 places.append(start + place)
                 entries.append(entry)
@@ -266,20 +297,15 @@ class ColumnFeatures:
             row[place] = entry
         return row
 
-    def _bad(self, x: Mapping[Any, Any]) -> Row:
-        if not self._zero:
-            where = self.encoder.describe_bad(x, "this example")
-            raise InvalidInput(f'{where} Nothing was learnt. Or set on_bad="zero" to count it without influence.')
-        nan = [math.nan] * self.dimension
-        return array("d", [*range(self.dimension), *nan] if self.encoder.sparse else nan)
+    @property
+    def bad_row(self) -> Row:
+        return array("d", [0.0, math.nan] if self.encoder.sparse else [math.nan] * self.dimension)
 
     def _matched(self, x: Mapping[Any, Any]) -> Mapping[Any, Any]:
         """The example with one-hot names of declared categories as those; other names are rejected."""
         known = {name: value for name, value in x.items() if name in self._known}
-        columns = zip(self.encoder.read_keys, self.encoder.read, strict=True)
-        categories = [key for key, column in columns if isinstance(column, Categories | Hashed)]
         for name in x.keys() - self._known:
-            keys = [key for key in categories if str(name).startswith(f"{key}_") and key not in x]
+            keys = [key for key in self._categories if str(name).startswith(f"{key}_") and key not in x]
             if not keys or not _is_indicator(x[name]):
                 raise InvalidInput(self._undeclared(name, x[name]))
             key = max(keys, key=lambda k: len(str(k)))
@@ -314,9 +340,13 @@ class ColumnFeatures:
         return (_sparse_block if self.encoder.sparse else _dense_block)(rows, self.dimension)
 
     def table(self, X: Any) -> Any:
-        if self._zero or not set(self.encoder.read_keys) <= set(X.columns) <= self._known:
-            return self.block([self.row(x) for x in X.to_dict("records")])
-        return self.encoder.features(X)
+        if self._zero:  # which makes bad rows of rows, and the names of a table are no part of one
+            for name in [name for name in X.columns if name not in self._known]:
+                if not any(str(name).startswith(f"{key}_") for key in self._categories):
+                    raise InvalidInput(self._undeclared(name, None))
+        elif set(self.encoder.read_keys) <= set(X.columns) <= self._known:
+            return self.encoder.features(X)
+        return self.block([self.row(x) for x in X.to_dict("records")])
 
     def meet(self, row: Row, weights: Array) -> tuple[Array, Array]:
         return _sparse_meet(row, weights) if self.encoder.sparse else (np.frombuffer(row), weights)
@@ -372,7 +402,7 @@ def features_of(
         return ColumnFeatures(encoder if signed else encoder.without_signs(), user, on_bad)
     if names is None:
         return HashedFeatures(integer("buckets", buckets), user, signed)
-    named = NamedFeatures(names)
+    named = NamedFeatures(names, on_bad)
     if user is not None and any(name == user or str(name).startswith(f"{user}=") for name in named.names):
         raise InvalidInput(f"{user!r} holds the id of a user, which is no feature. Leave it out of features.")
     return named

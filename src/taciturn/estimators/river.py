@@ -73,7 +73,7 @@ class PrivateLinearRegression(PrivateLinear, base.MiniBatchRegressor):
         What may change of one example, or of the rows of one user: any other values, or zeroed out; or, where features
         are public for everyone who sees a model, any other label.
     on_bad : {"raise", "zero"}
-        What to do with an example whose values are not numbers, or whose class was not declared: reject it, or count it
+        What to do with an example whose names, values, id or class cannot be read as declared: reject it, or count it
         as an example without influence.
     user : hashable, optional
         The key of an example, or the column of a frame, that has the id of its user; it is no feature. State it with
@@ -222,7 +222,7 @@ class PrivateLinearSVC(PrivateClassifier):
         What may change of one example, or of the rows of one user: any other values, or zeroed out; or, where features
         are public for everyone who sees a model, any other label.
     on_bad : {"raise", "zero"}
-        What to do with an example whose values are not numbers, or whose class was not declared: reject it, or count it
+        What to do with an example whose names, values, id or class cannot be read as declared: reject it, or count it
         as an example without influence.
     user : hashable, optional
         The key of an example, or the column of a frame, that has the id of its user; it is no feature. State it with
@@ -323,7 +323,7 @@ class PrivateLogisticRegression(PrivateClassifier):
         What may change of one example, or of the rows of one user: any other values, or zeroed out; or, where features
         are public for everyone who sees a model, any other label.
     on_bad : {"raise", "zero"}
-        What to do with an example whose values are not numbers, or whose class was not declared: reject it, or count it
+        What to do with an example whose names, values, id or class cannot be read as declared: reject it, or count it
         as an example without influence.
     user : hashable, optional
         The key of an example, or the column of a frame, that has the id of its user; it is no feature. State it with
@@ -443,7 +443,7 @@ class PrivateNaiveBayes(PrivateClassifier):
         What may change of one example, or of the rows of one user: any other values, or zeroed out; or, where features
         are public for everyone who sees a model, any other label.
     on_bad : {"raise", "zero"}
-        What to do with an example whose values are not numbers, or whose class was not declared: reject it, or count it
+        What to do with an example whose names, values, id or class cannot be read as declared: reject it, or count it
         as an example without influence.
     user : hashable, optional
         The key of an example, or the column of a frame, that has the id of its user; it is no feature. State it with

@@ -27,6 +27,9 @@ from taciturn.problem.problem import Problem
 
 _ROWS, _VALUES = 1024, 2**20  # most rows, and most entries of them, in the buffer
 
+UNREADABLE = object()
+"""In the place of an id that cannot be read."""
+
 
 class _Pending(NamedTuple):
     """Rows not learnt yet, which came after the first `since`; at `room` rows it is full, at `due` a release is due.
@@ -100,6 +103,8 @@ class Feed:
         row = self.features.row(x)
         label = self.labels(y)
         user = None if self.user is None else self._id(x.get(self.user))
+        if user is UNREADABLE:
+            row, user = self.features.bad_row, None
         if not math.isfinite(sum(row) + label):
             self._reject_bad(row, label)
         if process_number() != self._process:
@@ -131,6 +136,12 @@ class Feed:
         users: list[Any] = [None] * len(labels)
         if self.user is not None and self.user in X.columns:
             users = [self._id(user, f"row {i}") for i, user in enumerate(X[self.user].tolist())]
+            if any(user is UNREADABLE for user in users):
+                records = zip(X.to_dict("records"), users, strict=True)
+                features = self.features
+                rows = [features.bad_row if user is UNREADABLE else features.row(x) for x, user in records]
+                block = features.block(rows)
+                users = [None if user is UNREADABLE else user for user in users]
         elif self._needs_id:
             self._id(None, "row 0")
         self.stream.must_learn()
@@ -250,7 +261,26 @@ class Feed:
         self._pending = _Pending(pending.rows[t - pending.since :], t, most, wait)
 
     def _id(self, user: Any, which: str = "this example") -> Any:
-        """The id of an example's user; one that is none is rejected when it comes, not when its block is flushed."""
+        """The id of an example's user; one that is none is rejected when it comes, not when its block is flushed.
+
+        Or it is `UNREADABLE`, if `on_bad` is "zero": such an example has no influence.
+        """
+        try:
+            found = self._checked_id(user, which)
+        except InvalidInput:
+            if self.problem.on_bad == "zero":
+                return UNREADABLE
+            raise
+        if self._needs_id and found is None:
+            raise InvalidInput(
+                f"{which} has no id under {self.user!r}. Nothing was learnt. Give every example one; or set "
+                'on_bad="zero" to count such rows as examples without influence, or without_id="own" to take each for '
+                "a user of its own."
+            )
+        return user
+
+    def _checked_id(self, user: Any, which: str) -> bytes | None:
+        """The canonical form of an id, None for a missing one; what is none is an error."""
         try:
             hash(user)
         except TypeError:
@@ -264,13 +294,7 @@ class Feed:
                 "feature that was scaled. Nothing was learnt. Keep ids out of the transformers before the model, as in "
                 f"NormClip(1.0, user={self.user!r})."
             )
-        if self._needs_id and canonical(user) is None:
-            raise InvalidInput(
-                f"{which} has no id under {self.user!r}. Nothing was learnt. Give every example one; or set "
-                'on_bad="zero" to count such rows as examples without influence, or without_id="own" to take each for '
-                "a user of its own."
-            )
-        return user
+        return canonical(user)
 
     def _reject_bad(self, row: Row, label: float) -> None:
         """Reject a bad row or label, unless `on_bad` is "zero"; a sum may overflow although all entries are finite."""
