@@ -76,6 +76,9 @@ SELECTED = (
     "problem/test_features.py",
     "problem/test_weighted.py",
     "readers/test_csv.py::test_a_corrupt_row_changes_no_other_and_takes_one_round",
+    "readers/test_rows.py::test_batches_have_as_many_rows_however_long_a_row_is",
+    "checks/test_readers.py::test_it_keeps_its_contract[json-label-user]",
+    "checks/test_readers.py::test_it_keeps_its_contract[dicts-zero-out-user]",
     "checks/test_everything.py::test_it_keeps_its_contract[mechanism: gaussian]",
     "checks/test_everything.py::test_it_keeps_its_contract[strategy: tree]",
     "mechanisms/test_gaussian.py",
@@ -561,8 +564,8 @@ MUTANTS = (
     Mutant(
         "the image of a bad row survives",
         "problem/features.py",
-        "return np.where(bad[:, None], np.nan, Z) if bad.any() else Z",
-        "return Z",
+        "    Z[bad] = np.nan\n",
+        "",
     ),
     Mutant(
         "level count off by one",
@@ -708,6 +711,42 @@ MUTANTS = (
         "runs/renewal.py",
         "return begin(folder, store, plan, contract, closes=together, about=about, **settings)",
         "return begin(folder, store, plan, contract, closes=together, about=about, **{**settings, 'ledger': None})",
+    ),
+    Mutant(
+        "a bad label voids the features of its row",
+        "readers/parsed.py",
+        'X[empty if labelled and contract.neighbours == "label" else bad] = np.nan',
+        "X[bad] = np.nan",
+    ),
+    Mutant(
+        "a feature that cannot be read takes the id of its row away",
+        "readers/parsed.py",
+        "        ids[unreadable_rows(self.values[contract.user], len(ids))] = None\n",
+        "        ids[contract.encoder.encode(self.values, len(ids))[1]] = None\n",
+    ),
+    Mutant(
+        "rows are mapped as they lie in memory unless one is bad",
+        "problem/features.py",
+        '    X = np.array(X, dtype=np.float64, order="C")\n',
+        "    X = np.asarray(X, dtype=np.float64)\n    X = X if np.isfinite(X).all() else X.copy()\n",
+    ),
+    Mutant(
+        "blocks of rows are cut by bytes",
+        "readers/lines.py",
+        "yield Part(self._use(to - at), pauses or to in full)",
+        "yield Part(self._use(to - at), True)",
+    ),
+    Mutant(
+        "a row that cannot be read raises an error in the place of a bad row",
+        "estimators/dict_rows.py",
+        """            if self._zero:
+                return self.bad_row
+            raise
+
+    def _row(""",
+        """            raise
+
+    def _row(""",
     ),
 )
 

@@ -1,4 +1,4 @@
-"""Conformance checks for learners, mechanisms, strategies, sets, losses, accountants, ledgers and stores.
+"""Conformance checks for learners, mechanisms, strategies, sets, losses, accountants, ledgers, stores and readers.
 
 They run on everything in the package, and on your own classes: one call runs every check and returns a report, or
 raises `ContractBroken` with all failures and their remedies. With pytest, make each check a test:
@@ -20,12 +20,14 @@ from taciturn.checks.all import (
     check_ledger,
     check_loss,
     check_mechanism,
+    check_reader,
     check_set,
     check_store,
     check_strategy,
     checks_for,
 )
 from taciturn.checks.ledgers import LedgerCase
+from taciturn.checks.readers import ReaderCase, Spoiled
 from taciturn.checks.stores import StoreCase
 from taciturn.checks.suite import Check, Report
 from taciturn.errors import ContractBroken
@@ -35,13 +37,16 @@ __all__ = [
     "Check",
     "ContractBroken",
     "LedgerCase",
+    "ReaderCase",
     "Report",
+    "Spoiled",
     "StoreCase",
     "check_accountant",
     "check_learner",
     "check_ledger",
     "check_loss",
     "check_mechanism",
+    "check_reader",
     "check_set",
     "check_store",
     "check_strategy",

@@ -11,6 +11,7 @@ from taciturn.checks import (
     ledgers,
     losses,
     mechanisms,
+    readers,
     sets,
     stores,
     strategies,
@@ -21,6 +22,7 @@ from taciturn.checks.accountants import Accountant, Exact
 from taciturn.checks.learners import LearnerCase
 from taciturn.checks.ledgers import LedgerCase
 from taciturn.checks.mechanisms import MechanismCase
+from taciturn.checks.readers import ReaderCase
 from taciturn.checks.stores import StoreCase
 from taciturn.checks.suite import Check, Report, run_checks
 from taciturn.core.protocols import Learner, Mechanism
@@ -34,7 +36,8 @@ from taciturn.problem.vector_loss import VectorLoss
 def checks_for(thing: Any) -> list[Check]:
     """Every check that applies to a learner, mechanism, strategy, set, loss or accountant, none of them run yet.
 
-    A ledger or a store is given as a `LedgerCase` or a `StoreCase`, which says how to make it.
+    A ledger or a store is given as a `LedgerCase` or a `StoreCase`, which says how to make it, and a reader as a
+    `ReaderCase`, which has rows for it.
 
     >>> from taciturn import L2Ball
     >>> str(checks_for(L2Ball(1.0))[0])
@@ -54,6 +57,8 @@ def checks_for(thing: Any) -> list[Check]:
         return of_ledger(thing)
     if isinstance(thing, StoreCase):
         return of_store(thing)
+    if isinstance(thing, ReaderCase):
+        return of_reader(thing)
     if isinstance(thing, Accountant):
         return of_accountant(thing)
     return of_learner(thing)
@@ -119,6 +124,12 @@ def of_store(case: StoreCase) -> list[Check]:
     """Checks of commits, releases, ledgers, witnesses and encryption."""
     _must_be("a store", case, isinstance(case, StoreCase), "check_store(StoreCase(address))")
     return [Check(function, case) for function in stores.CHECKS]
+
+
+def of_reader(case: ReaderCase) -> list[Check]:
+    """Checks that rows and their fields are read by themselves, and of what follows for a stream."""
+    _must_be("a reader", case, isinstance(case, ReaderCase), "check_reader(ReaderCase(read, rows, spoiled, private))")
+    return [Check(function, case) for function in readers.CHECKS]
 
 
 def check_learner(learner: Learner, mechanism: Mechanism | None = None, *, effort: int = 1) -> Report:
@@ -229,6 +240,39 @@ def check_store(case: StoreCase) -> Report:
     True
     """
     return run_checks("the store", of_store(case)).insist()
+
+
+def check_reader(case: ReaderCase) -> Report:
+    """Check a reader: whatever one row or one field holds, the others are read as before, and neighbours stay close.
+
+    Parameters
+    ----------
+    case : ReaderCase
+        The reader, rows, spoiled variants of a row, and the private stream that learns from them.
+
+    Examples
+    --------
+    >>> from taciturn import QFTL, BLT, L2Ball, Privacy, Private, Problem, Squared, every
+    >>> from taciturn.checks import ReaderCase, Spoiled, check_reader
+    >>> problem = Problem(Squared(), L2Ball(1.0), dimension=1, label_bound=1.0, neighbours="label", on_bad="zero")
+    >>> private = Private(QFTL(problem), BLT(), every(2), Privacy(1.0, 1e-6), horizon=4)
+    >>> import numpy as np
+    >>> def number(text):
+    ...     try:
+    ...         return float(text)
+    ...     except ValueError:
+    ...         return np.nan
+    >>> def read(lines):
+    ...     X, y = np.array([[number(text) for text in line.split()] for line in lines]).T
+    ...     return [(X[:, None], y, None)]
+    >>> def spoiled(line):
+    ...     yield Spoiled("a word for a label", line.split()[0] + " seven", "label")
+    ...     yield Spoiled("a word for a feature", "one 1.0", "features")
+    >>> print(check_reader(ReaderCase(read, ["0.5 1.0", "0.7 -1.0", "-0.1 0.2", "1.0 0.0"], spoiled, private)))
+    ReaderCase: 7 passed, 0 failed, 1 skipped
+    ...
+    """
+    return run_checks(_name(case), of_reader(case)).insist()
 
 
 def _name(thing: object) -> str:
