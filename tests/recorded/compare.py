@@ -17,11 +17,12 @@ and `--seed` of the command. Streams in a ledger have secret noise, as simulatio
 exact sums are recorded, which do not depend on noise. Choices of bandits come from the same seed. Nothing is patched.
 
 **Machines.** The last bits depend on the instructions that compiled code, NumPy and OpenBLAS choose by the processor,
-and on their versions. So workers are told to use those of x86-64-v3 (AVX2 and FMA, without AVX-512) and one thread of
-BLAS, and a record names the versions it was made with. On a processor without AVX2, or with other versions, a
-difference may be one of the machine; this is said, and the exit status is then 2. To compare two commits on such a
-machine, write records of the first to another folder: `compare.py --write --records FOLDER` in its worktree, and
-`compare.py --records FOLDER` in the other.
+and on their versions; fitted strategies depend on them, too, and are cached on a machine. So workers are told to use
+the instructions of x86-64-v3 (AVX2 and FMA, without AVX-512) and one thread of BLAS, they have a cache of their own
+(`build/recorded`), and the records name the versions that they were made with. On a processor without AVX2, or with
+other versions, a difference may be one of the machine: this is said, and the exit status is then 2. To compare two
+commits on such a machine, write records of the first to another folder, `compare.py --write --records FOLDER` in its
+worktree, and call `compare.py --records FOLDER` in the other.
 
 The first run after a change compiles, and fits strategies, for one to two minutes.
 """
@@ -30,6 +31,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import multiprocessing
 import os
 import platform
@@ -47,6 +49,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parents[1] / "src"), str(HERE.parent)]
 
 RECORDS = HERE / "records"
+FITS = HERE.parents[1] / "build" / "recorded"  # a cache of fitted strategies, apart from that of other processes
 MODULES = ("services", "stores", "commands", "scikit", "library", "rivers", "deciding")
 WORKERS = 3  # one more than cores: streams of services mostly wait
 VERSIONS = ("numpy", "scipy", "numba", "llvmlite", "scikit-learn", "river", "pyarrow", "pandas")
@@ -110,6 +113,7 @@ def run(name: str, keep: Path | None, against: Path | None) -> tuple[object, flo
     """What a stream records, or the text of its error; its seconds; and by how much arrays differ from saved ones."""
     from recorded.values import arrays_in, recorded
 
+    logging.getLogger("taciturn").addHandler(logging.NullHandler())  # a service does not show runs that are simulations
     began = time.monotonic()
     try:
         with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
@@ -150,7 +154,7 @@ def measured(folder: Path | None, name: str, arrays: dict) -> dict[str, float]:
 
 def environment() -> dict[str, str]:
     """What workers are told, so that compiled code, NumPy and OpenBLAS use instructions of x86-64-v3 alone."""
-    told = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    told = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": str(FITS)}
     if platform.machine() != "x86_64":
         return told
     import numpy as np

@@ -36,7 +36,7 @@ from recorded.values import numbers_in
 SEED = 7
 TICK_S, PATIENCE_S = 0.05, 120.0
 WAITS_S = (2.0, 15.0, 60.0)
-GONE = 410  # the status of a label that came after its wait
+LATE = (410, 429, 503)  # the statuses of a label that came after its wait, and of a service that was too busy
 
 
 class TooSlow(Exception):
@@ -44,11 +44,11 @@ class TooSlow(Exception):
 
 
 @contextmanager
-def served(folder: Path, seed: int | None = SEED) -> Iterator[tuple[Service, Client, str, str]]:
+def served(folder: Path, seed: int | None = SEED, retries: int = 8) -> Iterator[tuple[Service, Client, str, str]]:
     """A service of a store, a client with a token for everything, the address, and the token's secret."""
     service = Service(Store(folder / "streams.db"), tick=TICK_S, seed=seed)
     secret = token_of(service)
-    with running(service) as address, Client(address, secret) as client:
+    with running(service) as address, Client(address, secret, retries=retries) as client:
         yield service, client, address, secret
 
 
@@ -152,7 +152,7 @@ def phased(phases: Callable[[Path, float], Mapping[str, object]]) -> Callable[[P
             try:
                 return phases(place, wait)
             except Exception as error:
-                late = isinstance(error, TooSlow | TimeoutError) or getattr(error, "status", None) == GONE
+                late = isinstance(error, TooSlow | TimeoutError) or getattr(error, "status", None) in LATE
                 if not late or wait == WAITS_S[-1]:
                     raise
         raise AssertionError("there is a last wait")
@@ -202,9 +202,13 @@ def events(folder: Path, wait_s: float) -> Mapping[str, object]:
 @stream("service decisions")
 @phased
 def decisions(folder: Path, wait_s: float) -> Mapping[str, object]:
-    """Decisions by each policy, whose rewards come later or never, with a model for each action or one for all."""
+    """Decisions by each policy, whose rewards come later or never, with a model for each action or one for all.
+
+    A phase has one release, and no request is repeated: random numbers are drawn when releases become visible, of which
+    two may do so at one tick, and for each request.
+    """
     wait = {"wait": f"{wait_s:g} seconds"}
-    target, learning = {"column": "reward", "range": [0, 1]}, {"horizon": 200, "release": 10}
+    target, learning = {"column": "reward", "range": [0, 1]}, {"horizon": 200, "release": 20}
     names = ["sports", "politics", "weather"]
 
     def deciding(policy: str, actions: object = names, missing: float | None = 0.0, **privacy: object) -> dict:
@@ -218,10 +222,10 @@ def decisions(folder: Path, wait_s: float) -> Mapping[str, object]:
         "greedy": deciding("epsilon-greedy", user="who", rows_per_user=3),
     }
     given, made = records(), {name: {} for name in contracts}
-    with served(folder) as (service, client, _, _):
+    with served(folder, retries=0) as (service, client, _, _):
         for name, data in contracts.items():
             client.create(name, data)
-        for phase, (first, last) in enumerate(((0, 23), (23, 37))):
+        for phase, (first, last) in enumerate(((0, 23), (23, 43))):
             for name, data in contracts.items():
                 visible, ranked = client.stream(name)["stream"]["releases"], []
                 for i in range(first, last):
