@@ -136,23 +136,22 @@ def test_a_store_that_cannot_be_read_leaves_what_was_visible(tmp_path, monkeypat
 def test_an_error_of_one_stream_does_not_stop_others(tmp_path, caplog):
     service, _ = service_at(tmp_path / "streams.db")
     service.create("two", contract_of(declared()))
-    load = service.store.load
+    at_tick = service.store.at_tick
+    error = StateConflict(f"an array of {service.store.address} is damaged.")
 
-    def fails(name):
-        if name == NAME:
-            raise StateConflict(f"{service.store.address} was replaced by a backup.")
-        return load(name)
+    def fails(*given):
+        return [each._replace(error=error if each.name == NAME else None) for each in at_tick(*given)]
 
     with set_clock(service) as next_tick, running(service) as address:
         client = Client(address, service.tokens.create(["admin"])[1])
         for name in (NAME, "two"):
             assert client.learn(some_rows(10), "k", name).status_code == 200
-        service.store.load = fails
+        service.store.at_tick = fails
         with caplog.at_level(logging.ERROR, "taciturn"):
             assert next_tick(2) == ["two"]
         assert service.host(NAME).view.k == 0
         assert service.store.address not in caplog.text
-        service.store.load = load
+        service.store.at_tick = at_tick
         assert next_tick() == [NAME]
 
 
