@@ -377,6 +377,9 @@ class Service:
             changed: list[str] = []
             replaced = None
             try:
+                if self.replaced is not None:  # tokens may be those of the copy, in which one that was revoked is valid
+                    self.store.check_newest()
+                    self.tokens.refresh()
                 changed = self._look()
             except StoreReplaced as error:
                 replaced = without_address(self.store.address, str(error))

@@ -7,9 +7,11 @@ the environment, as in every client of PostgreSQL. The tables are in the schema 
 `full_page_writes=off` can lose commits, or more, in a power cut, and is rejected. An asynchronous standby may lack the
 last commits: if it takes over, rounds are released twice, so a server with one gives a warning. A witness notices it.
 
-**Transactions** are READ COMMITTED, with locks on the rows that decide: what a transaction reads by `/*lock*/` is the
-newest committed row, and stays so until it ends. A compare-and-set is one UPDATE with the old values in its condition,
-which PostgreSQL evaluates on the newest row, under its lock. A lock is waited for, for up to `WAIT` seconds.
+**Transactions** that write are READ COMMITTED, with locks on the rows that decide: what a transaction reads by
+`/*lock*/` is the newest committed row, and stays so until it ends. Those that only read see one snapshot (REPEATABLE
+READ): a release, and the place of its stream that is compared with the witness, are of one moment. A compare-and-set is
+one UPDATE with the old values in its condition, which PostgreSQL evaluates on the newest row, under its lock. A lock is
+waited for, for up to `WAIT` seconds.
 
 **A server that does not answer.** It cancels statements by itself (`STATEMENT_S`). If it is stopped, or the network
 lost, a connection is given up when nothing has come for `SILENCE_S` seconds, when the other side has not acknowledged
@@ -176,7 +178,7 @@ class Postgres:
                 )
 
     def begin(self, connection: Any, write: bool) -> Transaction:
-        connection.execute("BEGIN", prepare=False)
+        connection.execute("BEGIN" if write else "BEGIN ISOLATION LEVEL REPEATABLE READ", prepare=False)
         return _PostgresTransaction(connection)
 
     def has_ended(self, connection: Any) -> bool:
