@@ -57,6 +57,19 @@ def test_a_warm_up_changes_nothing(tmp_path, caplog):
     assert [record.getMessage() for record in caplog.records] == []
 
 
+def test_a_store_without_streams_is_warmed_up_for_the_usual_one(tmp_path, monkeypatch):
+    learnt = []
+    monkeypatch.setattr("taciturn.service.warm_up.learn_zeros", learnt.append)
+    service = Service(Store(tmp_path / "streams.db"))
+    warm_up(service)
+    service.close()
+    assert [plan.method for plan in learnt] == [contract("two classes").plan(on_bad="zero").method]
+    service = Service(Store(tmp_path / "streams.db"), read_only=True)
+    warm_up(service)
+    service.close()
+    assert len(learnt) == 1, "what only shows learns nothing"
+
+
 FIRST_ROWS = """
 import asyncio, json, sys
 import numba.core.dispatcher

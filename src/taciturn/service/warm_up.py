@@ -32,12 +32,12 @@ _USUAL: dict[str, Any] = {
 
 
 def warm_up(service: Service) -> None:
-    """Compile what learns the streams of a service, one of each kind, and what learns the usual stream."""
+    """Compile what learns the streams of a service, one of each kind; if it has none, what learns the usual one."""
     if service.read_only:
         return
     service.refresh()
     plans = [host.plan for host in service.open_hosts() if host.served and not host.ended]
-    plans.append(contract_of(_USUAL).plan(on_bad="zero", seed=0))
+    plans = plans or [contract_of(_USUAL).plan(on_bad="zero", seed=0)]
     for plan in {_kind(plan): plan for plan in plans}.values():
         try:
             learn_zeros(plan)
