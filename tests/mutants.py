@@ -564,8 +564,8 @@ MUTANTS = (
     Mutant(
         "the image of a bad row survives",
         "problem/features.py",
-        "    Z[bad] = np.nan\n",
-        "",
+        "return np.where(bad[:, None], np.nan, Z) if bad.any() else Z",
+        "return Z",
     ),
     Mutant(
         "level count off by one",

@@ -119,6 +119,10 @@ def test_objects_without_checks_are_rejected(subject):
         (lambda: taciturn.checks.check_accountant(Exact), r"an accountant cannot be the class .*check_accountant\(\)"),
         (lambda: taciturn.checks.check_ledger(Ledger()), r"a ledger cannot be Ledger.*check_ledger\(LedgerCase\("),
         (lambda: taciturn.checks.check_store("a.db"), r"a store cannot be 'a\.db'.*check_store\(StoreCase\(address"),
+        (
+            lambda: taciturn.checks.check_reader(str),
+            r"a reader cannot be the class .*check_reader\(ReaderCase\(read, rows",
+        ),
     ],
 )
 def test_what_is_of_another_kind_is_rejected_in_one_sentence(call, words):

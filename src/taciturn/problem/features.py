@@ -121,14 +121,13 @@ def mapped_rows(features: FeatureMap, X: Array) -> Array:
     bad = np.asarray(np.any(np.isinf(X) if features.takes_missing else ~np.isfinite(X), axis=1))
     X[bad] = 0.0
     with np.errstate(over="ignore", invalid="ignore"):
-        Z = np.array(features(X), dtype=np.float64, order="C")
+        Z = np.ascontiguousarray(features(X), dtype=np.float64)
     if Z.shape != (len(X), features.width(X.shape[1])):
         raise InvalidInput(
             f"{type(features).__name__} should map rows of shape {X.shape} to {features.width(X.shape[1])} features, "
             f"got shape {Z.shape}. Correct its width or its __call__."
         )
-    Z[bad] = np.nan
-    return Z
+    return np.where(bad[:, None], np.nan, Z) if bad.any() else Z
 
 
 _AT_ONCE = 16  # rows of one product

@@ -64,8 +64,7 @@ class Lines:
         skip_mark: bool = False,
         start: int = 0,
     ) -> None:
-        self._ready = _watch(stream)
-        self._arrivals = _arrivals(stream, self._ready)
+        self._arrivals = _arrivals(stream)
         self._pending = b""
         self._ended = False
         self._pauses = False  # whether the input does, after the pending bytes
@@ -93,7 +92,8 @@ class Lines:
     def parts(self, most: int, ends: RowEnds | None = None) -> Iterator[Part]:
         """The other rows, as they arrive, in parts of blocks of `most` rows; by default each row is a line.
 
-        Where a live input pauses, a block ends with fewer: the last row that is there stays until it is known whether.
+        Where a live input pauses, a block ends with fewer. A block that is not full is handed over in parts if it is
+        large, but for its last row, which stays until it is known whether the input pauses.
         """
         left = most  # rows of the present block that are to come
         while True:
@@ -101,8 +101,9 @@ class Lines:
             if end:
                 pending, pauses = self._pending[:end], self._pauses
                 found = line_ends(pending) if ends is None else ends(pending, self._ended)
-                if self._ready is not None and not (pauses or self._ended):
-                    found = found[:-1]
+                if not (pauses or self._ended):
+                    whole = len(found) - (len(found) - left) % most if len(found) >= left else 0  # rows of full blocks
+                    found = found[:whole] if whole or len(self._pending) < 2 * _CHUNK else found[:-1]
                 full, at = found[left - 1 :: most].tolist(), 0
                 for to in dict.fromkeys([*full, *found[-1:].tolist()]):
                     yield Part(self._use(to - at), pauses or to in full)
@@ -154,15 +155,12 @@ def line_ends(block: bytes) -> Integers:
     return ends if block.endswith(b"\n") or not block else np.append(ends, len(block))
 
 
-_Ready = Callable[[float], bool]
-"""Whether more can be read within some seconds."""
-
-
-def _arrivals(stream: IO[bytes], ready: _Ready | None) -> Iterator[tuple[bytes, bool]]:
+def _arrivals(stream: IO[bytes]) -> Iterator[tuple[bytes, bool]]:
     """Bytes as they arrive, and whether a pipe or a terminal pauses after them, or has not paused for a second.
 
     A read of a buffered pipe returns what is available and leaves its buffer empty, so `select` can tell if more is.
     """
+    ready = _watch(stream)
     if ready is None:
         while chunk := stream.read(_CHUNK):
             yield chunk, False
@@ -181,8 +179,8 @@ def _arrivals(stream: IO[bytes], ready: _Ready | None) -> Iterator[tuple[bytes, 
         deadline = math.inf if pauses else deadline
 
 
-def _watch(stream: IO[bytes]) -> _Ready | None:
-    """A function that tells when a stream can be read; None for files, which never wait."""
+def _watch(stream: IO[bytes]) -> Callable[[float], bool] | None:
+    """A function that tells whether more can be read within some seconds; None for files, which never wait."""
     try:
         descriptor = stream.fileno()
     except (AttributeError, OSError, io.UnsupportedOperation):
