@@ -137,3 +137,10 @@ def test_blocks_are_cut_by_the_number_of_rows_and_not_where_the_file_was(group, 
     batches = list(open_rows(contract(), path, bad_rows="zero", block=2))
     assert [len(batch.X) for batch in batches] == [2, 2, 1]
     assert [batch.start.row for batch in batches] == [0, 2, 4]
+
+
+def test_a_number_that_is_not_utf_8_is_named(tmp_path):
+    texts = pa.array([b"50", b"\xff", b"10", b"1", b"2"], pa.binary()).view(pa.string())
+    rows = open_rows(contract(), written(tmp_path / "rows.parquet", age=texts))
+    with pytest.raises(InvalidInput, match="row 2: age is not a number"):
+        list(rows)

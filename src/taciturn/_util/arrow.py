@@ -23,8 +23,8 @@ def listed(column: Any) -> list[Any]:
     try:
         values = column.to_pylist()
     except (ValueError, OverflowError):
-        values = [as_object(value) for value in column]
-    return [_text(value) for value in values]
+        values = [_object(value) for value in column]
+    return [value.decode("utf-8", "replace") if isinstance(value, bytes) else value for value in values]
 
 
 def is_text(column: Any) -> bool:
@@ -35,13 +35,8 @@ def is_text(column: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def as_object(scalar: Any) -> Any:
-    """One value, as `listed` has it; a text that is not UTF-8 is None."""
+def _object(scalar: Any) -> Any:
     try:
-        return _text(scalar.as_py())
+        return scalar.as_py()
     except (ValueError, OverflowError):
         return None
-
-
-def _text(value: Any) -> Any:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

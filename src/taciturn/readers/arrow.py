@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array, Integers
-from taciturn._util.arrow import as_object, listed
+from taciturn._util.arrow import listed
 from taciturn.columns.values import number_of, text_of, time_of
 
 
@@ -84,7 +84,7 @@ class ArrowValues:
         return bool(pa.types.is_floating(self.column.type) or pa.types.is_integer(self.column.type))
 
     def value(self, row: int) -> Any:
-        return as_object(self.column[row])
+        return listed(self.column.slice(row, 1))[0]
 
     def listed(self) -> list[Any]:
         codes, distinct = self._distinct()

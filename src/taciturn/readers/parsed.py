@@ -112,7 +112,7 @@ class Parsed:
 
     def error(self, row: int, contract: Contract, labelled: bool) -> str:
         """The error of a bad row, without its values. It depends on the data: show it on the trusted side only."""
-        return self.errors(row, contract, labelled)[0]
+        return next(iter(self.errors(row, contract, labelled)), "it cannot be read")
 
     def errors(self, row: int, contract: Contract, labelled: bool) -> list[str]:
         """All errors of a bad row: that of the damaged row, or one of each field."""
