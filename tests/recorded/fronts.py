@@ -82,7 +82,8 @@ def state_of(content: bytes, layers: Mapping[str, bytes] | None = None) -> dict[
     """The arrays of a state, decrypted, and the rounds and the cost in it.
 
     Names of streams, tokens, hashes of settings and numbers of generations are left out: they are random, are to
-    change, or count commits, which a front may cut as it likes. Records of users are those of all layers, the newest
+    change, or count commits, which a front may cut as it likes; and so is the size of `models.jsonl` that runs stored
+    before exporters knew it from the store. Records of users are those of all layers, the newest
     of each user, in the order of their hashes, wherever a front stores them.
 
     A state is a file of arrays as `numpy.savez` writes it, with a header in JSON.
@@ -90,6 +91,7 @@ def state_of(content: bytes, layers: Mapping[str, bytes] | None = None) -> dict[
     with np.load(io.BytesIO(content)) as file:
         arrays = {name: file[name] for name in file.files}
     header = json.loads(str(arrays.pop("header")))
+    arrays.pop("extra/written", None)
     if "users/layers" in arrays:
         names = [str(name) for name in arrays.pop("users/layers")]
         arrays |= _merged([(layers or {})[name] for name in names])
