@@ -835,8 +835,16 @@ UNCERTIFIED = {
 }
 """Tools whose numbers enter no certificate: bisection by a function of the user, sizes of checks and of data."""
 
-INTERNAL = {"taciturn.accounting.cost.sampled_gaussian", "taciturn.averages.late_averages_of"}
-"""Called for every release, with numbers that the package has validated or computed."""
+INTERNAL = {
+    "taciturn.accounting.cost.sampled_gaussian",
+    "taciturn.averages.late_averages_of",
+    "taciturn.mechanisms.OnLattice",
+    "taciturn.mechanisms.calibrate_step",
+    "taciturn.mechanisms.checked",
+    "taciturn.mechanisms.on_lattice",
+    "taciturn.mechanisms.sampling_cost",
+}
+"""Called for every release, or by a mechanism that is calibrated, with numbers that are validated or computed."""
 
 MODULES = (
     "taciturn",

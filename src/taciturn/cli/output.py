@@ -40,8 +40,6 @@ def errata_table(rows: Sequence[Erratum]) -> Table:
     """A table of the errata for one horizon and one pair of parameters; a broken claim is red and says BROKEN."""
     from rich.table import Table
 
-    from taciturn._util.output import rounded_up
-
     first = rows[0]
     table = Table(
         title=f"T = {first.T:,}, the paper's parameters epsilon = {first.epsilon:g}, delta = {first.delta:g}",
@@ -55,7 +53,7 @@ def errata_table(rows: Sequence[Erratum]) -> Table:
     for row in rows:
         alpha = "" if row.alpha is None else f"{row.alpha:g}"
         claim = f"({row.claimed_epsilon:g}, {row.claimed_delta:g})"
-        cells = (alpha, claim, rounded_up(row.delivered_epsilon), f"{row.delivered_mu:.3g}")
+        cells = (alpha, claim, f"{row.delivered_epsilon:.3g}", f"{row.delivered_mu:.3g}")
         verdict, style = ("holds", "") if row.holds else ("BROKEN", "red")
         table.add_row(row.algorithm, row.reading, *cells, verdict, style=style)
     return table
