@@ -12,7 +12,6 @@ from taciturn import Ledger, Privacy
 from taciturn.contract.contract import Contract, contract_of
 from taciturn.contract.model_file import Model, model_of
 from taciturn.estimators.stream import Stream
-from taciturn.runs.journal import lines_of
 from taciturn.service.dashboard.noise import NoiseOfReleases
 from taciturn.service.dashboard.views import (
     Gauge,
@@ -22,6 +21,7 @@ from taciturn.service.dashboard.views import (
     inputs_of,
     ledger_row,
 )
+from taciturn.streams.lines import lines_of
 
 ADMIN = Viewer("the laptop", frozenset({"admin"}), "secret-of-forms")
 READER = Viewer("reports", frozenset({"read"}), "secret-of-forms")

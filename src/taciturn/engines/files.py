@@ -46,8 +46,8 @@ from taciturn.plan import Plan
 from taciturn.readers.parquet import open_parquet
 from taciturn.readers.rows import Position, row_positions
 from taciturn.readers.source import BadRows, format_of
-from taciturn.runs.journal import lines_of
 from taciturn.store import Chunk, Saved, Store
+from taciturn.streams.lines import lines_of
 
 FORMATS = ("parquet", "csv")
 """What files may be: formats of which workers can read any part."""

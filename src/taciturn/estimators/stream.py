@@ -31,9 +31,9 @@ from taciturn.core.staged import Staged
 from taciturn.core.state import State, read_extra
 from taciturn.drift import Drift
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, TaciturnError, Unprovable
-from taciturn.estimators.published import Published
 from taciturn.plan import Plan
 from taciturn.problem.problem import Problem
+from taciturn.streams.published import Published
 
 
 class PrivacyWarning(UserWarning):

@@ -64,10 +64,11 @@ from taciturn.estimators.stream import Spent, Stream
 from taciturn.plan import Plan
 from taciturn.problem.problem import Problem
 from taciturn.runs.files import Folder, write_at
-from taciturn.runs.journal import complete, lines_of
+from taciturn.runs.journal import complete
 from taciturn.runs.resume import BlockDigest, Checkpoint, SeenRows, Users
 from taciturn.store import Chunk, Saved, Store
 from taciturn.store.encryption import read_key
+from taciturn.streams.lines import lines_of
 
 NAME = "stream"
 """Name of the stream in the store of its own folder."""

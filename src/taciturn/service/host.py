@@ -27,7 +27,6 @@ from taciturn.contract.model_file import Found, Model, found_in
 from taciturn.core.private import Private
 from taciturn.core.staged import Staged
 from taciturn.errors import InvalidInput
-from taciturn.estimators.published import Published
 from taciturn.estimators.stream import Spent
 from taciturn.plan import Plan
 from taciturn.readers.predictions import has_probabilities
@@ -40,6 +39,7 @@ from taciturn.service.rank import Ranker
 from taciturn.service.rows import PlainRows, RowBatch, encoded
 from taciturn.store import AtTick, Chunk, Saved, Store
 from taciturn.store.database import StoreReplaced
+from taciturn.streams.published import Published
 
 PAGE = 2**20
 """Bytes of releases with weights that are read and sent together; a release that is longer is sent alone."""

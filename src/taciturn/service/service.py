@@ -27,7 +27,6 @@ from taciturn.contract.contract import Contract
 from taciturn.core.private import Private
 from taciturn.core.state import new_name
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, TaciturnError
-from taciturn.estimators.published import Published
 from taciturn.estimators.stream import Spent
 from taciturn.runs.renewal import RENEWAL, check_successor, follows, public_renewal, renewal_of
 from taciturn.runs.run import CHARGE, SERVED
@@ -55,6 +54,7 @@ from taciturn.store import AtTick, Saved, Store
 from taciturn.store.book import populations
 from taciturn.store.database import StoreReplaced
 from taciturn.store.events import EVENTS, StreamClosed
+from taciturn.streams.published import Published
 
 LOG = logging.getLogger("taciturn")
 

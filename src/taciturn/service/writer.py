@@ -42,12 +42,12 @@ from cryptography.hazmat.primitives.poly1305 import Poly1305
 from taciturn.accounting.unit import User
 from taciturn.core.state import State, new_name, read_extra
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, TaciturnError
-from taciturn.estimators.published import Published
 from taciturn.runs.diagnostics import Diagnostics
-from taciturn.runs.journal import lines_of
 from taciturn.service.rows import RowBatch, absent_columns, encoded, read_rows
 from taciturn.store import Chunk, Lease, Request, Saved
 from taciturn.store.events import StreamClosed
+from taciturn.streams.lines import lines_of
+from taciturn.streams.published import Published
 
 if TYPE_CHECKING:
     from taciturn.service.service import Service
