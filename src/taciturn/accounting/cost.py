@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 from taciturn._util.frozen import unfrozen
 from taciturn._util.output import rounded_up
@@ -17,6 +18,13 @@ from taciturn.accounting.zcdp import delta_of_rho, epsilon_of_rho, rho_of
 from taciturn.errors import InvalidInput, finite, float_or_nan, number, value_or_type
 
 _UP = 1.0 + 2.0**-50  # past the few roundings that made a cost
+
+
+class Spent(NamedTuple):
+    """The privacy spent: an epsilon, rounded up, at a delta."""
+
+    epsilon: float
+    delta: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +104,14 @@ class Cost:
             return math.inf
         ideal = epsilon_of(delta, self.mu * _UP) if self.gaussian else epsilon_of_rho(delta, self._all_rho)
         return _sum_up(ideal, self.extra_epsilon, self.plain_epsilon)
+
+    def spent_at(self, delta: float) -> Spent:
+        """Its epsilon at a delta, with that delta; 0 of what costs nothing.
+
+        >>> FREE.spent_at(1e-6)
+        Spent(epsilon=0.0, delta=1e-06)
+        """
+        return Spent(0.0 if self == FREE else self.epsilon(delta), delta)
 
     def delta(self, epsilon: float) -> float:
         """The delta at `epsilon`, rounded up."""

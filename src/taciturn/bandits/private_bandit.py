@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array, Arrays, Integers
+from taciturn.accounting.cost import Spent
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.guarantee import Guarantee
 from taciturn.accounting.ledger import SECOND_STREAM, LedgerLike
@@ -42,7 +43,7 @@ from taciturn.core.schedule import Schedule, geometric, releases_in_window
 from taciturn.core.state import new_name, read_extra
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, finite, integer
 from taciturn.estimators.keywords import Keywords
-from taciturn.estimators.stream import PrivacyWarning, Spent, Stream
+from taciturn.estimators.stream import PrivacyWarning, Stream
 from taciturn.learners.ftrl import FTRL
 from taciturn.learners.linear_bandit import LinearBandit
 from taciturn.plan import Plan

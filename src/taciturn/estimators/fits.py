@@ -27,9 +27,9 @@ from typing import Any, NamedTuple
 from weakref import ReferenceType, ref
 
 from taciturn._util.output import rounded_up
-from taciturn.accounting.cost import Cost, total
+from taciturn.accounting.cost import Cost, Spent, total
 from taciturn.core.state import new_name
-from taciturn.estimators.stream import PrivacyWarning, Spent
+from taciturn.estimators.stream import PrivacyWarning
 
 _OFTEN = 4  # the sum is told again when there are so many times the fits
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 
 from taciturn._util.arrays import Array
+from taciturn.accounting.cost import Spent
 from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.ledger import LedgerLike
 from taciturn.accounting.renewal import Renewal
@@ -29,7 +30,7 @@ from taciturn.estimators.keywords import Keywords, hides_others, known_keywords,
 from taciturn.estimators.renewal import with_meaning
 from taciturn.estimators.river_stream import Feed
 from taciturn.estimators.settings import LossName, MethodName, Settings, declared_settings, weights_of
-from taciturn.estimators.stream import PrivacyWarning, Spent, Stream, budgets_html, known_drift, promised
+from taciturn.estimators.stream import PrivacyWarning, Stream, budgets_html, known_drift, promised
 from taciturn.plan import Features, Forget, Plan
 from taciturn.problem.predict import coefficients
 

@@ -37,6 +37,7 @@ except ImportError:  # pragma: no cover
     raise ImportError(needs_extra("taciturn.estimators.search", "sklearn", "scikit-learn")) from None
 
 from taciturn._util.arrays import Array
+from taciturn.accounting.cost import Spent
 from taciturn.accounting.gdp import Privacy
 from taciturn.algorithms.selection import Selection, fitting, shares
 from taciturn.core.staged import seed_of
@@ -44,7 +45,7 @@ from taciturn.errors import BudgetExhausted, InvalidInput, TaciturnError, Unprov
 from taciturn.estimators.keywords import Keywords, known_keywords
 from taciturn.estimators.settings import declared_labels
 from taciturn.estimators.sklearn_base import PrivateLinearModel, spent_by
-from taciturn.estimators.stream import PrivacyWarning, Spent, promised
+from taciturn.estimators.stream import PrivacyWarning, promised
 from taciturn.plan import Plan
 
 __all__ = ["PrivateSearchCV"]

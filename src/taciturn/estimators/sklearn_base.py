@@ -30,6 +30,7 @@ except ImportError:  # pragma: no cover
 from taciturn._util.arrays import Array
 from taciturn._util.html import card, facts
 from taciturn._util.output import rounded_up
+from taciturn.accounting.cost import Spent
 from taciturn.accounting.guarantee import Guarantee, Neighbours
 from taciturn.accounting.ledger import LedgerLike
 from taciturn.accounting.renewal import Renewal
@@ -48,7 +49,7 @@ from taciturn.estimators.fits import Fits, StoredFits
 from taciturn.estimators.keywords import Keywords, known_keywords, reject_unknown
 from taciturn.estimators.renewal import with_meaning
 from taciturn.estimators.settings import LossName, MethodName, Settings, declared_settings, weights_of
-from taciturn.estimators.stream import PrivacyWarning, Spent, Stream, budgets_html, known_drift, promised
+from taciturn.estimators.stream import PrivacyWarning, Stream, budgets_html, known_drift, promised
 from taciturn.plan import Features, Forget, Plan
 from taciturn.problem.predict import coefficients
 from taciturn.problem.problem import Problem

@@ -16,7 +16,7 @@ from taciturn._util.arrays import Array, Arrays
 from taciturn._util.html import budget_bar, card, facts
 from taciturn._util.output import rounded_up
 from taciturn._util.process import process_number
-from taciturn.accounting.cost import FREE, Cost
+from taciturn.accounting.cost import Cost, Spent
 from taciturn.accounting.guarantee import Guarantee
 from taciturn.accounting.ledger import Ledger, LedgerLike, as_ledger
 from taciturn.accounting.renewal import Charge, Renewal
@@ -42,13 +42,6 @@ class PrivacyWarning(UserWarning):
 
 class NotReleased(InvalidInput, AttributeError):
     """An attribute of a model that exists from its first release on."""
-
-
-class Spent(NamedTuple):
-    """The privacy spent: an epsilon, rounded up, at a delta."""
-
-    epsilon: float
-    delta: float
 
 
 class _Snapshot(NamedTuple):
@@ -334,8 +327,7 @@ class Stream:
     @property
     def spent(self) -> Spent:
         """What the releases so far cost, at the budget's delta."""
-        cost, delta = self.cost, self.plan.private.privacy.delta
-        return Spent(0.0 if cost == FREE else cost.epsilon(delta), delta)
+        return self.cost.spent_at(self.plan.private.privacy.delta)
 
     def _repr_html_(self) -> str:
         private, spent = self.plan.private, self.spent

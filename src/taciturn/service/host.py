@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from taciturn._util.arrays import Array
-from taciturn.accounting.cost import FREE, Cost, total
+from taciturn.accounting.cost import FREE, Cost, Spent, total
 from taciturn.bandits.choices import LinearModel
 from taciturn.columns.labels import classes_of
 from taciturn.contract.contract import Contract, contract_of
@@ -27,7 +27,6 @@ from taciturn.contract.model_file import Found, Model, found_in
 from taciturn.core.private import Private
 from taciturn.core.staged import Staged
 from taciturn.errors import InvalidInput
-from taciturn.estimators.stream import Spent
 from taciturn.plan import Plan
 from taciturn.readers.predictions import has_probabilities
 from taciturn.runs.renewal import plan_of_stored
@@ -237,8 +236,7 @@ class Host:
 
     def epsilon(self, cost: Cost) -> Spent:
         """A cost of this stream, with what the streams reserved that it was adopted from."""
-        both, delta = total([self.earlier, cost]), self.contract.delta
-        return Spent(0.0 if both == FREE else both.epsilon(delta), delta)
+        return total([self.earlier, cost]).spent_at(self.contract.delta)
 
     @property
     def budget(self) -> Spent:

@@ -33,7 +33,7 @@ class RowPredictor:
     """Scores of a few records under a contract, whose numbers are finite. Slow twin: `Model.scores` of encoded rows.
 
     >>> from taciturn.contract.contract import contract_of
-    >>> from taciturn.estimators.stream import Spent
+    >>> from taciturn.accounting.cost import Spent
     >>> columns = {"age": {"range": [0, 100]}, "town": {"categories": ["Oslo", "Rome"]}}
     >>> target = {"column": "bought", "positive": ["yes"]}
     >>> contract = contract_of({"privacy": {"epsilon": 1}, "target": target, "columns": columns})
