@@ -9,15 +9,15 @@ from pathlib import Path
 
 import numpy as np
 
-from taciturn.accounting import ledger as books
 from taciturn.contract.contract import Contract, contract_of
-from taciturn.contract.model_file import read_model, write_model
+from taciturn.contract.model_file import read_model
 from taciturn.plan import Plan
 from taciturn.readers.rows import Batch, open_rows
 from taciturn.runs.files import Folder, locked
 from taciturn.runs.ingest import Ending, learn_from
 from taciturn.runs.resume import Check
 from taciturn.runs.run import Run, begin, find, resume
+from taciturn.runs.summary import ModelFile
 from taciturn.store import Saved, Store
 
 DECLARED = """\
@@ -103,15 +103,11 @@ def go(
     format: str = "csv",
 ) -> tuple[Run, Ending]:
     """What `taciturn learn --commit-every 0` does, in this process as in a new one."""
-    books._BOOKS.clear()
     place.mkdir(exist_ok=True)
     plan = planned(declared, seed)
 
-    def publish(run: Run) -> None:
-        write_model(run.folder.model, declared, run.stream)
-
     with locked(place) as handle:
-        settings = {"show": publish, "seconds": 0.0, "format": format}
+        settings = {"exporters": (ModelFile(declared),), "seconds": 0.0, "format": format}
         folder = Folder(place, handle)
         find(folder, folder.store, declared.digest, resuming=again)
         opened = (resume if again else begin)(folder, Store(folder.store), plan, declared.digest, **settings)

@@ -16,7 +16,6 @@ import pytest
 from small_run import check, rows_of, shown, write_case
 from taciturn import Ledger, Privacy
 from taciturn._util.output import rounded_up
-from taciturn.accounting import ledger as books
 from taciturn.accounting.cost import total
 from taciturn.cli import app as cli
 from taciturn.contract.contract import read_contract
@@ -41,7 +40,6 @@ def taciturn(capsys, monkeypatch):
     """The command as the shell has it: status, output, and err without the warning of the plan, which is in plan."""
 
     def run(*arguments):
-        books._BOOKS.clear()
         monkeypatch.setattr(sys, "argv", ["taciturn", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             cli.main()
@@ -699,7 +697,7 @@ def test_the_report_is_refreshed_while_a_run_goes_on(taciturn, tmp_path, monkeyp
         pages.append((page.read_text(), page.stat().st_mode & 0o777))
 
     monkeypatch.setattr(summary, "write_report", seen)
-    monkeypatch.setattr(summary.ReportRefresh.__init__, "__defaults__", (0.0,))
+    monkeypatch.setattr(summary.ReportFile.__init__, "__defaults__", (None, None, 0.0))
     toml, data = write_case(tmp_path, 600)
     for options, mode in (((), 0o644), (("--diagnostics",), 0o600)):
         pages.clear()
@@ -754,7 +752,7 @@ def far_into_a_file(folder, toml, rows=10):
         stored,
         position=far.position,
         spent=far.spent,
-        state=far.to_bytes({**extra, "written": extra["written"] + len(content)}),
+        state=far.to_bytes(extra),
         input=Checkpoint(b"key", Link(FAR, chain.value), window, FIRST, position, "csv").to_bytes(),
         releases=[Chunk(state.k + 1, k, new[-1]["t"], content)],
     )

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from engines.test_pool import CONTRACTS, declared, in_order, shuffled
-from taciturn.accounting import ledger as books
 from taciturn.accounting.ledger import Ledger
 from taciturn.engines import files
 from taciturn.engines.files import FileStream, Learnt
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict
 from taciturn.runs.resume import BLOCK
 from taciturn.store import Store
+from taciturn.streams import stored
+from taciturn.streams.stored import StoredStream
 
 pytestmark = pytest.mark.privacy
 
@@ -114,7 +115,7 @@ class Planted(Exception):
     """A failure."""
 
 
-STEPS = ("describe", "add_up", "learn_sums", "lines_of", "commit", "after commit")
+STEPS = ("describe", "add_up", "prepare_sums", "lines_of", "commit", "after commit")
 
 
 def failing(step, stream, monkeypatch, times=1):
@@ -134,12 +135,12 @@ def failing(step, stream, monkeypatch, times=1):
 
         return call
 
-    if step in ("describe", "add_up", "lines_of"):
+    if step in ("describe", "add_up"):
         monkeypatch.setattr(files, step, planted(getattr(files, step)))
-    elif step == "learn_sums":
-        from taciturn.estimators.stream import Stream
-
-        monkeypatch.setattr(Stream, "learn_sums", planted(Stream.learn_sums, late=True))
+    elif step == "lines_of":
+        monkeypatch.setattr(stored, step, planted(stored.lines_of))
+    elif step == "prepare_sums":
+        monkeypatch.setattr(StoredStream, step, planted(StoredStream.prepare_sums, late=True))
     else:
         monkeypatch.setattr(stream.store, "commit", planted(stream.store.commit, late=step == "after commit"))
 
@@ -282,4 +283,3 @@ def test_the_cost_is_reserved_once_in_a_ledger(tmp_path):
     assert len(ledger.lines) == 1
     with pytest.raises(BudgetExhausted):
         opened(tmp_path, contract, ledger=ledger, seed=None, name="again")
-    assert not any(books.is_open(lineage) for lineage in ledger.lines)

@@ -20,9 +20,7 @@ import pytest
 
 from small_run import check, planned, saved, shown
 from taciturn import InvalidInput, Unprovable
-from taciturn.accounting import ledger as books
 from taciturn.contract.contract import contract_of
-from taciturn.contract.model_file import write_model
 from taciturn.engines import pool
 from taciturn.errors import BudgetExhausted, StateConflict, TaciturnError
 from taciturn.readers.rows import open_rows
@@ -31,6 +29,7 @@ from taciturn.runs.diagnostics import BadRowCount
 from taciturn.runs.files import Folder, locked
 from taciturn.runs.resume import BLOCK, Checkpoint
 from taciturn.runs.run import begin, find, resume
+from taciturn.runs.summary import ModelFile
 from taciturn.store import Store
 
 pytestmark = pytest.mark.privacy
@@ -102,14 +101,13 @@ def shuffled(function, tasks):
 
 def learn(place, contract, path, workers=None, mapped=in_order, *, again=False, seed=3, bad_rows="stop", **more):
     """What `taciturn learn --commit-every 0` does, in this process as in a new one: by so many workers, or by none."""
-    books._BOOKS.clear()
     place.mkdir(exist_ok=True)
     kind = {"jsonl": "json"}.get(path.suffix[1:], path.suffix[1:])
     with locked(place) as handle:
         folder = Folder(place, handle)
         found = find(folder, folder.store, contract.digest, resuming=again)
         start = Checkpoint.from_bytes(found.input).place_in(kind) if again else None
-        settings = {"show": lambda run: write_model(run.folder.model, contract, run.stream), "seconds": 0.0}
+        settings = {"exporters": (ModelFile(contract),), "seconds": 0.0}
         run = (resume if again else begin)(
             folder, Store(folder.store), planned(contract, seed), contract.digest, format=kind, **settings
         )

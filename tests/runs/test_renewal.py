@@ -11,7 +11,6 @@ import pytest
 
 from small_run import write_case
 from taciturn import BudgetExhausted, Ledger, Privacy, StateConflict
-from taciturn.accounting import ledger as books
 from taciturn.accounting.cost import total
 from taciturn.contract.contract import read_contract
 from taciturn.errors import InvalidInput
@@ -77,7 +76,6 @@ def case(tmp_path):
 
 def renewed(case, folder="new", **changes):
     """As another process would call it."""
-    books._BOOKS.clear()
     old = Store(case.place["old"])
     store = old if case.place["new"] == case.place["old"] else Store(case.place["new"])
     settings = {"delta": 1e-6, "name": "new", "ledger": Ledger(case.place["ledger"])}
@@ -108,7 +106,6 @@ def test_a_run_is_closed_and_followed(case, where):
         resume(
             Folder(made.path / "old"), Store(made.place["old"]), made.contract.plan(), made.contract.digest, name="old"
         )
-    books._BOOKS.clear()
     store = Store(made.place["new"])
     plan = plan_of_stored(made.contract.plan(), store.load("new"))
     run = resume(Folder(made.path / "new"), store, plan, made.contract.digest, name="new")

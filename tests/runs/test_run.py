@@ -9,16 +9,18 @@ import pytest
 
 from small_run import batches, check, contract, go, saved, shown
 from taciturn import Ledger, Privacy
-from taciturn.accounting import ledger as ledger_module
 from taciturn.accounting.cost import FREE
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable
+from taciturn.runs import journal
 from taciturn.runs import run as runs
 from taciturn.runs.files import Folder, locked
 from taciturn.runs.ingest import learn_from
 from taciturn.runs.resume import Unseen
 from taciturn.runs.run import begin, find, resume
+from taciturn.runs.summary import ModelFile
 from taciturn.store import Store
 from taciturn.store.witness import Witness
+from taciturn.streams import stored
 
 DECLARED = contract(40)
 
@@ -233,7 +235,6 @@ def test_of_two_that_go_on_from_one_commit_one_publishes(tmp_path, seed):
     (rows,) = batches(DECLARED, 40, 40)
     both = []
     for _ in range(2):
-        ledger_module._BOOKS.clear()  # as in two processes
         both.append(resume(folder, Store(folder.store), plan, DECLARED.digest, seconds=3600.0))
         both[-1].learn(rows.X[20:30], rows.y[20:30])
     both[1].commit()
@@ -275,8 +276,7 @@ def test_a_ledger_admits_a_run_once_and_only_if_it_fits(tmp_path):
     (rows,) = batches(DECLARED, 40, 40)
     run.learn(rows.X, rows.y)
     run.commit()
-    assert ledger.spent == run.stream.cost == ledger.reserved
-    ledger_module._BOOKS.clear()
+    assert ledger.spent == run.saved.spent == ledger.reserved
     resume(folder, Store(folder.store), plan, DECLARED.digest, ledger=ledger)
     other = Ledger.create(tmp_path / "other.db", Privacy(9.0, 1e-6))
     with pytest.raises(StateConflict, match="keeps the one it began with"):
@@ -326,13 +326,13 @@ def test_commits_wait_while_rows_come_fast_and_not_when_they_stop(tmp_path):
 def test_much_that_waits_is_committed(tmp_path, monkeypatch):
     """However little time has passed: memory is bounded."""
     monkeypatch.setattr(runs, "_MOST_TEXT", 1000)
-    monkeypatch.setattr(runs, "_MOST_ENTRIES", 8)
+    monkeypatch.setattr(stored, "_MOST_ENTRIES", 8)
     plan = DECLARED.plan(on_bad="zero", seed=1)
     run = begin(Folder(tmp_path), Store(tmp_path / "stream.db"), plan, "digest", seconds=3600.0)
     (rows,) = batches(DECLARED, 40, 40)
     run.learn(rows.X, rows.y)
     assert saved(tmp_path).position[1] > 0
-    assert len(b"".join(run._uncommitted)) <= 1000 + 8 * 200
+    assert run.stream.waiting <= 1000 + 8 * 200
 
 
 def test_a_bad_row_takes_its_round(tmp_path):
@@ -392,7 +392,11 @@ def interrupting(call, after):
     return stopped
 
 
-STEPS = {"the transaction": (Store, "commit"), "models.jsonl": (runs, "write_at"), "the witness": (Witness, "record")}
+STEPS = {
+    "the transaction": (Store, "commit"),
+    "models.jsonl": (journal, "write_at"),
+    "the witness": (Witness, "record"),
+}
 
 
 @pytest.mark.privacy
@@ -409,7 +413,7 @@ def test_an_interrupted_commit_is_completed_by_the_next(tmp_path, monkeypatch, s
     run.commit()
     run.learn(rows.X[10:20], rows.y[10:20])
     if step == "model.json":
-        run.show = interrupting(run.show, after)
+        run.exporters = (*run.exporters, interrupting(ModelFile(DECLARED), after))
     else:
         owner, name = STEPS[step]
         monkeypatch.setattr(owner, name, interrupting(getattr(owner, name), after))
@@ -418,7 +422,7 @@ def test_an_interrupted_commit_is_completed_by_the_next(tmp_path, monkeypatch, s
     if more:
         run.learn(rows.X[20:30], rows.y[20:30])
     shown_models = []
-    run.show = lambda run: shown_models.append((run.stream.t, run.committed))
+    run.exporters = (*run.exporters, lambda run: shown_models.append((run.stream.t, run.committed)))
     run.commit()
     assert shown_models
     assert all(t == committed for t, committed in shown_models)
@@ -427,18 +431,17 @@ def test_an_interrupted_commit_is_completed_by_the_next(tmp_path, monkeypatch, s
     lines = shown(tmp_path)
     assert [json.loads(line)["k"] for line in lines.splitlines()] == list(range(1, 21))
     assert lines == b"".join(chunk.content for chunk in store.releases("stream"))
-    assert run.written == len(lines)
     assert store.load("stream").position[1] == 40
 
 
 @pytest.mark.privacy
-@pytest.mark.parametrize("step", ["learn", "add", "lines_of"])
+@pytest.mark.parametrize("step", ["prepare", "add"])
 def test_a_run_that_was_interrupted_while_it_learnt_is_resumed(tmp_path, monkeypatch, step):
     """Rows without their lines are never committed."""
     (rows,) = batches(DECLARED, 40, 40)
     folder, plan = Folder(tmp_path), DECLARED.plan(on_bad="zero")
     run = begin(folder, Store(folder.store), plan, DECLARED.digest, seconds=1e9)
-    owner = {"learn": run.stream, "add": run.seen, "lines_of": runs}[step]
+    owner = {"prepare": run.stream, "add": run.seen}[step]
     with monkeypatch.context() as stopped:
         stopped.setattr(owner, step, interrupting(getattr(owner, step), after=True))
         with pytest.raises(Interrupted):
@@ -447,7 +450,6 @@ def test_a_run_that_was_interrupted_while_it_learnt_is_resumed(tmp_path, monkeyp
         with pytest.raises(StateConflict, match="Resume it"):
             go_on()
     assert shown(tmp_path) == b""
-    ledger_module._BOOKS.clear()
     run = resume(folder, Store(folder.store), plan, DECLARED.digest)
     run.learn(rows.X, rows.y)
     run.commit()

@@ -5,7 +5,7 @@ import pytest
 from small_run import batches, contract, planned
 from taciturn.runs.files import Folder
 from taciturn.runs.run import begin
-from taciturn.runs.summary import ReportRefresh
+from taciturn.runs.summary import ReportFile
 from taciturn.store import Store
 
 DECLARED = contract(40)
@@ -17,12 +17,11 @@ def test_a_report_waits_for_the_commit(tmp_path):
     folder = Folder(tmp_path)
     store = Store(folder.store)
     run = begin(folder, store, planned(DECLARED, None), DECLARED.digest, seconds=1e9, format="csv")
-    refresh = ReportRefresh(DECLARED, seconds=0.0)
+    run.exporters = (*run.exporters, ReportFile(DECLARED, seconds=0.0))
     batch = next(batches(DECLARED, 20, 20))
     run.learn(batch.X, batch.y)
     assert run.stream.k > 0
-    refresh(run)
+    run.export()
     assert not folder.report.exists()
     run.commit()
-    refresh(run)
     assert folder.report.exists()

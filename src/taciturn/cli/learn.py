@@ -100,7 +100,7 @@ def learn(
     from taciturn.runs.progress import Progress
     from taciturn.runs.renewal import plan_of_stored
     from taciturn.runs.resume import Checkpoint
-    from taciturn.runs.summary import ReportRefresh, write_report
+    from taciturn.runs.summary import ModelFile, ReportFile, write_report
     from taciturn.store import Store
 
     _check_options(data, resume, check_input, go_on)
@@ -150,7 +150,6 @@ def learn(
             folder = Folder(out, stack.enter_context(locked(out)))
             about = {"model": declared.model_digest, "declared": declared.declared}
             open_run = runs.resume if resume else partial(runs.begin, about=about)
-            refresh = ReportRefresh(declared)
             for warning in (plan.warning if found is None else None, told):
                 warn(None if quiet else warning)
             run = open_run(
@@ -160,24 +159,23 @@ def learn(
                 declared.digest,
                 name=stream,
                 ledger=account,
-                show=partial(publish, contract=declared),
-                refresh=refresh,
+                exporters=(ModelFile(declared),),
                 seconds=commit_every,
                 format=kind,
             )
             if witness is not None and not quiet:
                 warn(run.store.shared_with_witness())
             check: Check = "none" if go_on else "all" if place is None else "window"
-            classifies = bool(declared.target.names)
-            watch = (
-                Diagnostics(plan.private.problem, classifies, run.stream.t, run.watch_state) if diagnostics else None
-            )
-            refresh.diagnostics = watch
+            watch = None
+            if diagnostics:
+                classifies = bool(declared.target.names)
+                watch = Diagnostics(plan.private.problem, classifies, run.stream.t, run.stream.watched)
+            run.stream.watch = watch
             counted = BadRowCount(run.stream.t) if bad_rows == "zero" else None
-            refresh.bad_rows = counted
+            run.exporters = (*run.exporters, ReportFile(declared, watch, counted))
             with Progress(size_of(data), quiet or as_json) as progress:
                 if workers is None:
-                    ending = learn_from(run, rows, watch, progress, check, counted)
+                    ending = learn_from(run, rows, progress, check, counted)
                 else:
                     from taciturn.engines import pool
 
@@ -305,16 +303,6 @@ def _rows(
     return open_rows(contract, data, bad_rows=bad_rows, format=format, start=start, seen=seen)
 
 
-def publish(run: Run, contract: Contract) -> None:
-    """Replace `model.json` by the model of the last commit."""
-    from taciturn.contract.model_file import write_model
-    from taciturn.runs.summary import delivered_epsilon, guarantee
-
-    about = guarantee(run, contract), delivered_epsilon(run)
-    write_model(run.folder.model, contract, run.stream, run.spent, *about)
-    run.folder.sync()
-
-
 def _say(run: Run, contract: Contract, ending: Ending, report: bool, exact: bool, as_json: bool, quiet: bool) -> None:
     """Print the outcome; `exact` says that the report has what depends on exact rows."""
     from taciturn._util.output import json_text, rounded_up
@@ -323,7 +311,7 @@ def _say(run: Run, contract: Contract, ending: Ending, report: bool, exact: bool
     if as_json:
         typer.echo(json_text(as_data(run, contract, ending, report)))
     elif not quiet:
-        spent, most = run.spent, budget(run, contract)
+        spent, most = run.stream.spent, budget(run, contract)
         typer.echo(outcome(run, ending))
         both = " together with the stream that it was adopted from" if most.epsilon != contract.epsilon else ""
         typer.echo(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from taciturn.cli.learn import account_of, publish
+from taciturn.cli.learn import account_of
 from taciturn.cli.output import warn
 from taciturn.errors import InvalidInput
 
@@ -50,6 +49,7 @@ def renew(
     from taciturn.runs import run as runs
     from taciturn.runs.files import Folder, full_disk_explained, locked
     from taciturn.runs.renewal import renew as renewed
+    from taciturn.runs.summary import ModelFile
     from taciturn.store import Store
     from taciturn.store.database import Database
 
@@ -84,7 +84,7 @@ def renew(
                 name=name or (out.resolve().name if store else runs.NAME),
                 ledger=account,
                 about={"model": declared.model_digest, "declared": declared.declared},
-                show=partial(publish, contract=declared),
+                exporters=(ModelFile(declared),),
             )
     starts = made.run.stream.plan.starts_there
     if as_json:

@@ -28,15 +28,17 @@ import numpy as np
 
 from taciturn._util.arrays import Array
 from taciturn._util.atomic import replaced
+from taciturn.accounting.cost import Spent
 from taciturn.columns.declaration import Section
 from taciturn.columns.labels import probabilities
 from taciturn.contract.contract import Contract, contract_of
 from taciturn.contract.toml import features_declared, features_of
 from taciturn.errors import InvalidInput
-from taciturn.estimators.stream import Spent, Stream
+from taciturn.estimators.stream import Stream
 from taciturn.problem.column_maps import LinearMap, Standardise
 from taciturn.problem.features import Chain
 from taciturn.problem.problem import Problem
+from taciturn.streams.stored import StoredStream
 
 FORMAT = "taciturn model 1"
 
@@ -223,7 +225,7 @@ class Model:
 
 def model_of(
     contract: Contract,
-    stream: Stream,
+    stream: Stream | StoredStream,
     spent: Spent | None = None,
     guarantee: str | None = None,
     delivered_epsilon: dict[str, float | None] | None = None,
@@ -245,7 +247,7 @@ def model_of(
 def write_model(
     path: str | os.PathLike[str],
     contract: Contract,
-    stream: Stream,
+    stream: Stream | StoredStream,
     spent: Spent | None = None,
     guarantee: str | None = None,
     delivered_epsilon: dict[str, float | None] | None = None,

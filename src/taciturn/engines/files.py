@@ -31,23 +31,20 @@ from typing import Any
 
 import numpy as np
 
-from taciturn.accounting import ledger as books
 from taciturn.accounting.ledger import Ledger
 from taciturn.accounting.unit import User
 from taciturn.contract.contract import Contract
 from taciturn.core.block_sums import as_sum, uses_point
 from taciturn.core.private import Private
 from taciturn.core.staged import Staged
-from taciturn.core.state import new_name
 from taciturn.engines.pool import ROWS, Map, Part, Task, add_up, admit_by, without_excluded
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict
-from taciturn.estimators.stream import Stream
 from taciturn.plan import Plan
 from taciturn.readers.parquet import open_parquet
 from taciturn.readers.rows import Position, row_positions
 from taciturn.readers.source import BadRows, format_of
-from taciturn.store import Chunk, Saved, Store
-from taciturn.streams.lines import lines_of
+from taciturn.store import Chunk, Store
+from taciturn.streams.stored import StoredStream
 
 FORMATS = ("parquet", "csv")
 """What files may be: formats of which workers can read any part."""
@@ -148,34 +145,17 @@ class FileStream:
     def __post_init__(self) -> None:
         self.plan = self.contract.plan(on_bad="zero", seed=self.seed)
         check_plan(self.plan)
-        if self.name not in self.store.names():
-            self._create()
-        saved = self.store.load(self.name)
+        if self.name in self.store.names():
+            saved = self.store.load(self.name)
+        else:
+            about, start = {"files": self.contract.digest}, Learnt().to_bytes()
+            made = StoredStream.create(self.store, self.name, self.plan, about=about, input=start, ledger=self.ledger)
+            saved = made.saved
         if saved.about.get("files") != self.contract.digest:
             raise StateConflict(
                 f"{self.name} in {self.store.address} is not a stream of files under this contract. Restore the "
                 "contract, or choose another name, which spends the budget again."
             )
-
-    def _create(self) -> None:
-        stream, private = Stream(self.plan), self._private
-        state, content = stream.to_bytes(layers_apart=True)
-        lineage = f"{state.lineage} {new_name()}" if state.simulated else state.lineage
-        generation, t, k, token = state.position
-        self.store.create(
-            self.name,
-            lineage=lineage,
-            position=(generation, t, k, token or new_name()),
-            reserved=private.total_cost,
-            state=content,
-            input=Learnt().to_bytes(),
-            about={"files": self.contract.digest},
-            neighbours=private.problem.neighbours,
-            unit=private.unit.name,
-            ledger=self.ledger,
-            settings=private.recorded,
-        )
-        _forget(state.lineage)
 
     @property
     def _private(self) -> Private:
@@ -189,24 +169,20 @@ class FileStream:
 
     def continue_with(self, query: str) -> None:
         """Let a new query go on, whose batches begin at 0: files that were learnt before are left out of them."""
-        saved = self.store.load(self.name)
-        known = Learnt.from_bytes(saved.input)
+        stream = self._open()
+        known = Learnt.from_bytes(stream.saved.input)
         if known.query in (None, query):
             return
-        generation, t, k, _ = saved.position
-        self.store.commit(
-            saved,
-            position=(generation + 1, t, k, new_name()),
-            spent=saved.spent,
-            state=saved.state,
-            input=replace(known, query=query, batch=-1, earlier=len(known.files)).to_bytes(),
-            layers=dict.fromkeys(saved.layers),
-        )
+        stream.commit(input=replace(known, query=query, batch=-1, earlier=len(known.files)).to_bytes())
+
+    def _open(self) -> StoredStream:
+        """The stream as its last commit left it: what a batch that failed has learnt is not in it."""
+        return StoredStream(self.store, self.plan, self.store.load(self.name))
 
     def learn(self, query: str, batch: int, files: Sequence[str]) -> Sequence[Any]:
         """Learn the files of a batch, in this order, and commit; the releases. Nothing, if it was learnt before."""
-        saved = self.store.load(self.name)
-        known = Learnt.from_bytes(saved.input)
+        stream = self._open()
+        known = Learnt.from_bytes(stream.saved.input)
         if not self._is_next(known, query, batch):
             return ()
         files = [self._in_folder(name) for name in files]
@@ -218,12 +194,11 @@ class FileStream:
                 f"{which} was handed over a second time, in batch {batch}: its rows would be counted twice. Write new "
                 "rows to a new file."
             )
-        try:
-            stream = Stream.load(self.plan, saved.state, layers=self.store.layers(saved))
-            rows, lines, releases, beyond = self._through(stream, files)
-            self._commit(saved, stream, lines, replace(known, query=query, batch=batch, files=(*known.files, *rows)))
-        finally:
-            _forget(saved.lineage)  # what decides is the store: a batch that failed is learnt again from there
+        before = stream.saved.position[2]
+        rows, releases, beyond = self._through(stream, files)
+        stream.commit(input=replace(known, query=query, batch=batch, files=(*known.files, *rows)).to_bytes())
+        for chunk in stream.read(before):
+            self.show(chunk)
         if beyond:
             raise BudgetExhausted(
                 f"the files have more rows than the {stream.t:,} of the contract's horizon, for which the noise was "
@@ -254,17 +229,13 @@ class FileStream:
             )
         return batch == known.batch + 1
 
-    def _through(
-        self, stream: Stream, files: Sequence[str]
-    ) -> tuple[list[tuple[str, int]], bytes, Sequence[Any], bool]:
-        """Files with their rows, lines and releases of all of them, and whether there are rows past the horizon."""
+    def _through(self, stream: StoredStream, files: Sequence[str]) -> tuple[list[tuple[str, int]], Sequence[Any], bool]:
+        """Files with their rows, the releases of all of them, and whether there are rows past the horizon."""
         made = [self._task(stream, name, Position(0, 1, 0), 0) for name in files]
         places = list(self.map(describe, made))
         rows = [(name, int(marks[-1].row)) for name, marks in zip(files, places, strict=True)]
-        horizon = self._private.timetable.horizon
-        left = sum(count for _, count in rows) if horizon is None else horizon - stream.t
+        left = sum(count for _, count in rows) if stream.left is None else stream.left
         spans = _cut(list(zip(files, places, strict=True)), left)
-        lines: list[bytes] = []
         releases: Any = None
         at = 0
         while at < len(spans):
@@ -273,12 +244,10 @@ class FileStream:
             spans[at:] = [*segment, *rest]
             at += len(segment)
             made_of = self._learn(stream, segment)
-            if len(made_of):
-                lines.append(lines_of(self.plan, made_of, stream.models))
             releases = made_of if releases is None or not len(releases) else releases + made_of
-        return rows, b"".join(lines), () if releases is None else releases, sum(count for _, count in rows) > left
+        return rows, () if releases is None else releases, sum(count for _, count in rows) > left
 
-    def _segment_end(self, stream: Stream) -> int | None:
+    def _segment_end(self, stream: StoredStream) -> int | None:
         """The round up to which contributions do not depend on what is released before it; None if all of them."""
         private = self._private
         if isinstance(private, Staged) and stream.t < private.rows_of_stages:
@@ -287,7 +256,7 @@ class FileStream:
             return private.timetable.due(stream.k + 1)
         return None
 
-    def _learn(self, stream: Stream, spans: Sequence[Span]) -> Any:
+    def _learn(self, stream: StoredStream, spans: Sequence[Span]) -> Any:
         """A job: the rows of a segment, by workers."""
         tasks, t = [], stream.t
         for span in spans:
@@ -303,9 +272,9 @@ class FileStream:
                 raise part.error
             if part.rows != task.rows:
                 raise StateConflict(f"{task.source} has become shorter while it was read. Files must not change.")
-        return stream.learn_sums([block for part in parts for block in part.sums], admission)
+        return stream.prepare_sums([block for part in parts for block in part.sums], admission)
 
-    def _task(self, stream: Stream, name: str, start: Position, rows: int, t: int = 0) -> Task:
+    def _task(self, stream: StoredStream, name: str, start: Position, rows: int, t: int = 0) -> Task:
         learner, point = stream.next_learner()
         path = os.path.join(self.folder, name)
         kind = format_of(path)
@@ -321,30 +290,6 @@ class FileStream:
         return Task(
             self.contract, path, kind, self.bad_rows, start, rows, learner, used, cuts, compiled=private.compiled
         )
-
-    def _commit(self, saved: Saved, stream: Stream, lines: bytes, learnt: Learnt) -> None:
-        """Step 3; then releases are shown."""
-        private = self._private
-        state, content = stream.to_bytes(layers_apart=True)
-        generation, t, k, token = state.position
-        if t == saved.position[1]:  # no row: the batch is recorded all the same
-            token = new_name()
-        generation = max(generation, saved.position[0] + 1)
-        layers = state.users.layers if state.users is not None else ()
-        due = private.timetable.due(k) if lines else 0
-        chunks = [Chunk(saved.position[2] + 1, k, due or 0, lines)] if lines else []
-        self.store.commit(
-            saved,
-            position=(generation, t, k, token or new_name()),
-            spent=state.spent,
-            state=content,
-            input=learnt.to_bytes(),
-            releases=chunks,
-            layers={layer.name: None if layer.name in saved.layers else layer.to_bytes() for layer in layers},
-            learnt=private.learnt(state),
-        )
-        for chunk in chunks:
-            self.show(chunk)
 
 
 @dataclass(frozen=True)
@@ -389,12 +334,6 @@ def _after(span: Span, rows: int) -> Position:
     if not span.file.endswith((".parquet", ".pq")):
         raise InvalidInput("blocks of private FTRL, and stages, end within a file of CSV. Use Parquet, or PQFTL.")
     return Position(row, row + 1, 0)
-
-
-def _forget(lineage: str) -> None:
-    """Let this process forget a stream that lives in a store."""
-    if books.is_open(lineage):
-        books.leave(lineage, books.guard_of(lineage))
 
 
 def check_plan(plan: Plan) -> None:

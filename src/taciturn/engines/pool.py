@@ -47,7 +47,6 @@ from taciturn.core.protocols import Learner
 from taciturn.core.schedule import Every
 from taciturn.core.staged import Staged
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, integer
-from taciturn.estimators.stream import Stream
 from taciturn.plan import LEAST_ROWS, Plan
 from taciturn.readers.parquet import open_parquet
 from taciturn.readers.rows import Batch, Position, open_ids, open_rows, row_positions
@@ -57,6 +56,7 @@ from taciturn.runs.diagnostics import BadRowCount
 from taciturn.runs.ingest import Ending, catch_signals
 from taciturn.runs.resume import BLOCK, BlockDigest, Check, RowDigests, Users
 from taciturn.runs.run import Run
+from taciturn.streams.stored import StoredStream
 
 ROWS = 16 * BLOCK
 """Rows of a task, about."""
@@ -187,7 +187,7 @@ def hash_ids_of(task: IdsTask) -> HashedRows:
     return hash_rows(ids_of(task.task), task.key, task.partitions)
 
 
-def admit_by(map: Map, stream: Stream, tasks: Sequence[Task]) -> Admission:
+def admit_by(map: Map, stream: StoredStream, tasks: Sequence[Task]) -> Admission:
     """Decide which rows of the next tasks count, by workers: ids are hashed in one job, and decided on in another."""
     partitions = min(len(tasks), max(1, sum(task.rows for task in tasks) // ROWS))
     key = stream.user_key
@@ -349,7 +349,7 @@ def learn_from(
     assert isinstance(plan.private, Private)
     kind = check_source(source, format)
     head = first_row(plan.private, run.committed)
-    ending = ingest.learn_from(run, _until(rows, head), None, tell, check, counted)
+    ending = ingest.learn_from(run, _until(rows, head), tell, check, counted)
     if ending.why != "end" or run.stream.t < head or run.left == 0:
         return ending
     work = _Work(run, contract, os.fspath(source), kind, bad_rows, map, integer("workers", workers))

@@ -16,7 +16,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from taciturn._util.arrays import Array
 from taciturn.errors import BudgetExhausted, InvalidInput, TaciturnError
-from taciturn.runs.diagnostics import BadRowCount, Diagnostics
+from taciturn.runs.diagnostics import BadRowCount
 from taciturn.runs.resume import Check, Rows, Unseen, Users
 from taciturn.runs.run import Run
 
@@ -54,7 +54,6 @@ class Ending:
 def learn_from(
     run: Run,
     rows: Iterator[Rows],
-    diagnostics: Diagnostics | None = None,
     tell: Callable[[Run, int], None] = lambda run, size: None,
     check: Check = "all",
     bad_rows: BadRowCount | None = None,
@@ -68,8 +67,6 @@ def learn_from(
     rows : iterator
         The input, from its beginning or from the place of the run's checkpoint. If it raises `InvalidInput`, the run
         ends there. It is closed when it is no longer read, if it can be.
-    diagnostics : Diagnostics, optional
-        Diagnostics of the exact rows.
     tell : callable
         Called after each block with the run and the number of bytes read.
     check : {"all", "window", "none"}
@@ -80,7 +77,7 @@ def learn_from(
     """
     with catch_signals() as interrupts, Prefetch(rows) as source:
         try:
-            _learn(run, source, Unseen(run, check), diagnostics, tell, interrupts, bad_rows)
+            _learn(run, source, Unseen(run, check), tell, interrupts, bad_rows)
             ending = Ending("interrupted" if interrupts.signal else "end", interrupts.exit_status)
         except (InvalidInput, BudgetExhausted) as error:
             ending = Ending("rejected", 2, error.with_traceback(None))  # its frames would keep the rows in memory
@@ -92,7 +89,6 @@ def _learn(
     run: Run,
     source: Prefetch[Rows],
     unseen: Unseen,
-    diagnostics: Diagnostics | None,
     tell: Callable[[Run, int], None],
     interrupts: Interrupts,
     bad_rows: BadRowCount | None,
@@ -104,20 +100,20 @@ def _learn(
             return unseen.finish()
         if block is None:  # no input: do not delay a commit that is due
             run.commit_if_due()
-            run.refresh(run)
+            run.export()  # a report may be due
             continue
         X, y, users = unseen.of(block)
         if bad_rows is not None:
             bad_rows.add(y if run.left is None else y[: run.left])
-        _learn_within(run, X, y, users, diagnostics)
+        _learn_within(run, X, y, users)
         tell(run, block.size)
 
 
-def _learn_within(run: Run, X: Array, y: Array, users: Users, diagnostics: Diagnostics | None) -> None:
+def _learn_within(run: Run, X: Array, y: Array, users: Users) -> None:
     """Learn from these rows up to the horizon; reject the rows after it."""
     left = len(y) if run.left is None else run.left
     if left and len(y):
-        run.learn(X[:left], y[:left], diagnostics, None if users is None else users[:left])
+        run.learn(X[:left], y[:left], None if users is None else users[:left])
     if left < len(y):
         raise past_the_horizon(run)
     if run.left == 0:

@@ -24,8 +24,9 @@ from taciturn.core.state import SIMULATION
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict
 from taciturn.plan import Plan
 from taciturn.runs.files import Folder
-from taciturn.runs.run import CHARGE, NAME, SERVED, Run, begin, resume
+from taciturn.runs.run import NAME, SERVED, Run, begin, resume
 from taciturn.store import Saved, Store
+from taciturn.streams.stored import CHARGE
 
 RENEWAL = "renewal"
 """Key of what a run starts from, in what is public about its stream."""

@@ -1,34 +1,24 @@
-"""A run in a folder: a model is published only after the commit that contains it.
+"""A run in a folder: rows of one input, learnt by a stream in a store, and files that show what it released.
 
-**Order.** A run is a stream in a `taciturn.store.Store`. A commit (`Run.commit`) has these steps:
+**Order.** A run is a `taciturn.streams.stored.StoredStream` whose input is a file or a pipe. A commit (`Run.commit`)
+has these steps:
 
 1. learn blocks of rows; their releases stay in memory;
-2. one transaction of the store, which compares the stream's (lineage, generation, token) with those that this run has
-   read or written last, and stores the state after the rows with what it has spent, the lines of `models.jsonl` that
-   are new (the outbox), and the place in the input with the keyed chain of all rows so far;
-3. write those lines at the end of `models.jsonl`, and sync;
-4. replace `model.json`, and from time to time `report.html`.
+2. commit them, and the place in the input with the keyed chain of all rows so far, in one transaction of the store;
+3. export: make the files of the folder that show releases (`taciturn.runs.exporters`) from what is committed.
 
-A commit that is interrupted, by Ctrl-C say, is completed by the next one in the same process: the stream is read again
-from the store, which tells whether step 2 took effect, and the lines of the outbox that `models.jsonl` does not hold
-are written (`complete`), as when a run is resumed. If learning itself was interrupted, so that rows were learnt whose
-lines or place in the input are not known, nothing more is committed: the run must be resumed.
+If learning was interrupted, by Ctrl-C say, so that rows were learnt whose place in the input is not known, nothing more
+is committed: the run must be resumed. A commit that was interrupted is completed by the next one, or by resuming.
 
 **Claim.** Whenever the process, or the machine, stops: no round is published twice with different noise; the privacy
 that the store records as spent is at least the cost of everything published; and a resumed run counts every row once.
 
-*Proof.* A transaction is atomic and durable (`taciturn.store.store`), so the store holds at every moment the stream of
-the last commit that finished step 2; call it S, after t rows and k releases. (i) *Published implies committed.* Lines
-are written, and the model replaced, in steps 3 and 4 only, after step 2 of the same commit; so every published line has
-a number of at most k, and S has spent their cost, because spending never falls. (ii) *Published once.* The outbox has
-one text for each number up to k, and a transaction adds numbers above k only. A run writes the texts of the outbox, in
-order, and no other: `complete` rejects a file that holds anything else. Releases after the k-th that were made and lost
-were never written (i); their rounds are released again, with fresh noise, and no round is published twice. Of two
-processes that continue from S, one succeeds in step 2; the other is rejected there and publishes nothing. (iii)
-*Counted once.* S holds t, and the chain of the t rows it has seen. A resumed run learns from row t + 1 of its input on.
-It hashes rows before that with the same key, and rejects the input if the chains differ: all of them, or those of the
-last block and a part, which is enough to notice that rows were moved but not that an early one was edited; with
-`--continue` the user says which row is the next. ∎
+*Proof.* Releases are shown by exporters only, which read committed ones, so that the first two claims are those of
+`taciturn.streams.stored` and `taciturn.store.store`. *Counted once.* The store holds t, and the chain of the t rows
+that the stream has learnt, from one transaction. A resumed run learns from row t + 1 of its input on. It hashes rows
+before that with the same key, and rejects the input if the chains differ: all of them, or those of the last block and a
+part, which is enough to notice that rows were moved but not that an early one was edited; with `--continue` the user
+says which row is the next. ∎
 
 The proof assumes that the store is the newest one. A store restored from a backup is rejected if it has made fewer
 releases than `models.jsonl` contains, if it is another file than the one used last, or if a witness has seen a later
@@ -44,76 +34,55 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-
-from taciturn._util.arrays import Array, Arrays
-from taciturn.accounting.cost import FREE, Cost, total
-from taciturn.accounting.ledger import Ledger, Position
-from taciturn.accounting.renewal import Charge
+from taciturn._util.arrays import Array
+from taciturn.accounting.ledger import Ledger
 from taciturn.accounting.unit import User
 from taciturn.core.accounted import OTHER_SETTINGS
 from taciturn.core.block_sums import Admission, BlockSums
-from taciturn.core.state import State, new_name, read_extra, read_state
+from taciturn.core.state import SIMULATION
 from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable, TaciturnError
-from taciturn.estimators.stream import Spent, Stream
 from taciturn.plan import Plan
-from taciturn.problem.problem import Problem
-from taciturn.runs.files import Folder, write_at
-from taciturn.runs.journal import complete
+from taciturn.runs.files import Folder
+from taciturn.runs.journal import ReleasesFile
 from taciturn.runs.resume import BlockDigest, Checkpoint, SeenRows, Users
-from taciturn.store import Chunk, Saved, Store
+from taciturn.store import Saved, Store
 from taciturn.store.encryption import read_key
-from taciturn.streams.lines import lines_of
+from taciturn.streams.stored import StoredStream
 
 NAME = "stream"
 """Name of the stream in the store of its own folder."""
-
-CHARGE = "charge"
-"""Key of what a run costs by neighbour relation, in what is public about its stream."""
 
 SERVED = "served"
 """In what is public about a stream: it learns by `taciturn serve`."""
 
 _MOST_TEXT = 2**23  # bytes of lines that wait for a commit, at most
 _MOST_ROWS = 2**13  # rows that are learnt at once; a commit may be due after them
-_WATCHED_ROWS = 2**8  # the same with diagnostics: rows that are evaluated by one model
-_MOST_ENTRIES = 2**19  # entries of all points that are released at once
-_WATCH = "diagnostics."  # prefix of the diagnostics' keys in the stored state
 
 
-class Watch(Protocol):
-    """Diagnostics of exact rows; their state is committed with the secret state."""
+class Exporter(Protocol):
+    """Makes a file of what a run has committed; called again after an interruption, it completes the file."""
 
-    def __call__(self, X: Array, y: Array, model: Array, problem: Problem | None = None) -> None:
-        """Evaluate the next rows by the model in use before them, and the problem with which it predicts."""
-
-    def arrays(self) -> Arrays:
-        """The state of the diagnostics."""
+    def __call__(self, run: Run) -> None:
+        """Write what the file lacks."""
 
 
 @dataclass
 class Run:
-    """A stream, its store and its folder, and the releases that are not committed yet.
+    """A stream in a store that learns the rows of one input, and the folder of its files.
 
     Parameters
     ----------
     folder : Folder
         The folder, locked by `locked` during the run.
-    stream : Stream
-        The private learner.
-    store : Store
-        Where the stream is committed.
-    saved : Saved
-        The stream as the last commit of this run left it.
-    show : callable
-        Publishes the model after each commit.
-    refresh : callable
-        Called after each commit, and while the input pauses: may refresh the report.
+    stream : StoredStream
+        The stream.
+    exporters : sequence of Exporter
+        What makes the files of the folder, after each commit; `models.jsonl` comes first.
     seconds : float
         Minimal time between two commits while rows arrive fast, or ten times the duration of a commit if that is
         longer, so that a slow disk does not take most of the time. 0 commits after every block.
@@ -122,12 +91,8 @@ class Run:
 
     Attributes
     ----------
-    input : Checkpoint
-        Where the input stood, and the chain of its rows, at the last commit.
-    written : int
-        Size of `models.jsonl`.
-    committed : int
-        Number of rows at the last commit.
+    seen : SeenRows
+        The chain of the rows that were learnt.
 
     Examples
     --------
@@ -146,105 +111,81 @@ class Run:
     """
 
     folder: Folder
-    stream: Stream
-    store: Store
-    saved: Saved
-    show: Callable[[Run], None] = lambda run: None
-    refresh: Callable[[Run], None] = lambda run: None
+    stream: StoredStream
+    exporters: Sequence[Exporter] = ()
     seconds: float = 1.0
     format: str = ""
-    written: int = 0
-    watch_state: Arrays = field(default_factory=dict)
-    _uncommitted: list[bytes] = field(default_factory=list)
-    _attempt: tuple[Position, list[bytes]] | None = None  # the last commit, until it is published
     _last: float = field(default_factory=time.monotonic)
     _patience: float = 0.0
 
     def __post_init__(self) -> None:
-        self.input = Checkpoint.from_bytes(self.saved.input)
         self.seen = SeenRows(self.input, "none")
-        self._learnt = self.stream.t
+        self._chained = self.stream.t  # rows that are learnt and in the chain
+        self.exporters = (ReleasesFile(), *self.exporters)
+
+    @property
+    def store(self) -> Store:
+        """Where it is committed."""
+        return self.stream.store
+
+    @property
+    def saved(self) -> Saved:
+        """The stream as the last commit left it."""
+        return self.stream.saved
+
+    @property
+    def input(self) -> Checkpoint:
+        """Where the input stood, and the chain of its rows, at the last commit."""
+        return Checkpoint.from_bytes(self.saved.input)
 
     @property
     def left(self) -> int | None:
         """Rounds left before the horizon; None without a horizon."""
-        horizon = self.stream.plan.private.timetable.horizon
-        return None if horizon is None else horizon - self.stream.t
+        return self.stream.left
 
     @property
     def committed(self) -> int:
         """Number of rows at the last commit."""
-        return self.saved.position[1]
-
-    @property
-    def spent(self) -> Spent:
-        """What the published sequence costs: this stream's releases, and all of those that it was adopted from."""
-        return self._epsilon(self.stream.cost)
-
-    @property
-    def budget(self) -> Spent:
-        """The most that it can cost."""
-        return self._epsilon(self.saved.reserved)
-
-    def _epsilon(self, cost: Cost) -> Spent:
-        both, delta = total([self.saved.earlier, cost]), self.stream.plan.private.privacy.delta
-        return Spent(0.0 if both == FREE else both.epsilon(delta), delta)
+        return self.stream.committed
 
     @property
     def in_folder(self) -> bool:
         """Whether the store is that of the folder."""
         return self.store.address == str(self.folder.store.absolute())
 
-    def learn(self, X: Array, y: Array, watch: Watch | None = None, users: Users = None) -> None:
-        """Learn from rows, and commit when a commit is due; `watch` evaluates each block by the model before it.
+    def learn(self, X: Array, y: Array, users: Users = None) -> None:
+        """Learn from rows, and commit when a commit is due.
 
         `users` has an id for each row, if the contract names a column of ids.
         """
+        of_users = isinstance(self.stream.plan.private.unit, User)  # else ids are read, and protect nobody
         start = 0
         while start < len(y):
-            end = start + self._stride(min(len(y) - start, _MOST_ROWS if watch is None else _WATCHED_ROWS))
-            self._learn(X[start:end], y[start:end], watch, None if users is None else users[start:end])
-            start = end
+            self._must_be_complete()
+            rows = slice(start, start + self.stream.stride(min(len(y) - start, _MOST_ROWS)))
+            ids = None if users is None else users[rows]
+            self.stream.prepare(X[rows], y[rows], ids if of_users else None)
+            self.seen.add(X[rows], y[rows], ids)
+            self._chained = self.stream.t
+            start = rows.stop
             self.commit_if_due()
-
-    def _stride(self, rows: int) -> int:
-        """How many of these rows to learn at once, such that the releases fit into memory."""
-        stream = self.stream
-        most = max(1, _MOST_ENTRIES // len(stream.model))
-        due = stream.plan.private.timetable.following(stream.k, stream.t + rows, most)
-        return int(due[-1]) - stream.t if len(due) == most else rows
-
-    def _learn(self, X: Array, y: Array, watch: Watch | None, users: Users) -> None:
-        self._must_be_complete()
-        before, problem = self.stream.model, self.stream.problem
-        of_users = isinstance(self.stream.plan.private.unit, User)  # else ids are read, and protect nobody
-        releases = self.stream.learn(X, y, users if of_users else None)
-        self.seen.add(X, y, users)
-        if watch is not None:
-            watch(X, y, before, problem)
-            self.watch_state = watch.arrays()
-        if len(releases):
-            self._uncommitted.append(lines_of(self.stream.plan, releases, self.stream.models))
-        self._learnt = self.stream.t
 
     def learn_sums(
         self, blocks: Iterable[BlockSums], digests: Sequence[BlockDigest], admission: Admission | None = None
     ) -> None:
         """Learn from sums that workers have made of the next rows, with the digests of those rows; commit if it is due.
 
-        `Stream.admit` makes the `admission`, if the unit is a user.
+        `StoredStream.admit` makes the `admission`, if the unit is a user.
         """
         self._must_be_complete()
-        releases = self.stream.learn_sums(blocks, admission)
+        self.stream.prepare_sums(blocks, admission)
         self.seen.add_digests(digests)
-        if len(releases):
-            self._uncommitted.append(lines_of(self.stream.plan, releases, self.stream.models))
-        self._learnt = self.stream.t
+        self._chained = self.stream.t
         self.commit_if_due()
 
     def _must_be_complete(self) -> None:
-        """Reject a run that was interrupted after rows were learnt, and before their lines were known."""
-        if self._learnt != self.stream.t:
+        """Reject a run that was interrupted after rows were learnt, and before they were added to the chain."""
+        if self._chained != self.stream.t:
             raise StateConflict(
                 "this run was interrupted while it learnt, and what it learnt since its last commit cannot be "
                 "published. Resume it: it goes on from the last commit, and no release is repeated or lost."
@@ -253,74 +194,29 @@ class Run:
     def commit_if_due(self) -> None:
         """Commit if the last commit was long enough ago, or many lines wait."""
         wait = max(self.seconds, self._patience) if self.seconds else 0.0
-        if time.monotonic() - self._last >= wait or sum(map(len, self._uncommitted)) > _MOST_TEXT:
+        if time.monotonic() - self._last >= wait or self.stream.waiting > _MOST_TEXT:
             self.commit()
 
     def commit(self) -> None:
-        """Steps 2, 3 and 4 of the order above; does nothing if no row was learnt since the last commit."""
-        self._must_be_complete()
+        """Steps 2 and 3 of the order above; of an interrupted commit, what it has not done."""
         began = time.monotonic()
         try:
-            if self._attempt is not None:
-                self._complete()
-            if self.committed == self.stream.t:
-                return
-            lines = b"".join(self._uncommitted)
-            self._commit_to_store(lines)
-            if lines:
-                write_at(self.folder.models, self.written, lines)
-            self.written += len(lines)
-            self.show(self)
+            self._must_be_complete()
+            new = self.committed != self.stream.t
+            if new:
+                self.stream.commit(input=self.seen.checkpoint.to_bytes())
+            self.export()
+            if new:
+                self._last = time.monotonic()
+                self._patience = 10.0 * (self._last - began)
         except (FileNotFoundError, TaciturnError) as error:
             raise self._explained(error) from None
-        self._attempt = None
-        self._last = time.monotonic()
-        self._patience = 10.0 * (self._last - began)
-        self.refresh(self)
 
-    def _complete(self) -> None:
-        """Find out what an interrupted commit has done, and publish what it has committed."""
-        assert self._attempt is not None
-        position, lines = self._attempt
-        newest = self.store.load(self.saved.name)
-        if newest.lineage != self.saved.lineage or newest.position not in (self.saved.position, position):
-            raise StateConflict(
-                f"another process went on with {self.saved.name} after this one was interrupted. Nothing was released; "
-                "resume it, and continue from there."
-            )
-        if newest.position == position:
-            attempted = set(map(id, lines))
-            self._uncommitted = [each for each in self._uncommitted if id(each) not in attempted]
-        self.saved = newest
-        self.input = Checkpoint.from_bytes(newest.input)
-        self.written = _completed(self.folder, self.store, newest)
-        if self.committed == self.stream.t:  # else the model is not committed yet
-            self.show(self)
-        self._attempt = None
-
-    def _commit_to_store(self, lines: bytes) -> None:
-        watched = {f"{_WATCH}{name}": array for name, array in self.watch_state.items()}
-        extra = {"written": np.array(self.written + len(lines)), **watched}
-        state, content = self.stream.to_bytes(extra, layers_apart=True)
-        layers = state.users.layers if state.users is not None else ()
-        stored = self.saved.layers
-        reached = self.seen.checkpoint
-        last = self.stream.plan.private.timetable.due(state.k) if lines else 0
-        position = _position(state)
-        self._attempt = position, list(self._uncommitted)
-        saved = self.store.commit(
-            self.saved,
-            position=position,
-            spent=state.spent,
-            state=content,
-            input=reached.to_bytes(),
-            releases=[Chunk(self.saved.position[2] + 1, state.k, last or 0, lines)] if lines else [],
-            layers={layer.name: None if layer.name in stored else layer.to_bytes() for layer in layers},
-            learnt=self.stream.plan.private.learnt(state),
-        )
-        self.saved = saved
-        self.input = reached
-        self._uncommitted = []
+    def export(self) -> None:
+        """Step 3: the files of the folder; nothing while rows are learnt and not committed, as those are secret."""
+        if self.committed == self.stream.t:
+            for exporter in self.exporters:
+                exporter(self)
 
     def _explained(self, error: Exception) -> Exception:
         """The error of a store or file that cannot be written to."""
@@ -336,12 +232,6 @@ class Run:
                 "be written to: no release is repeated or lost."
             )
         return error
-
-
-def _position(state: State) -> Position:
-    """The position of a state; that of a simulation, whose states have no token, gets one."""
-    generation, t, k, token = state.position
-    return generation, t, k, token or new_name()
 
 
 # How a run is found, begun and resumed.
@@ -450,35 +340,21 @@ def begin(
         return resume(folder, store, plan, contract, name=name, ledger=ledger, **settings)
     if folder.models.size > 0:
         raise StateConflict(f"{folder.models} holds releases of another run. Pass another folder by --out.")
-    private = plan.private
-    if ledger is not None and private.seed is not None:
+    if ledger is not None and plan.private.seed is not None:
         raise InvalidInput("a simulation protects no one, and reserves nothing. Omit --ledger, or --seed.")
     folder.clear()
-    stream = Stream(plan)
-    state, content = stream.to_bytes({"written": np.array(0)}, layers_apart=True)
-    lineage = f"{state.lineage} {new_name()}" if state.simulated else state.lineage
-    saved = store.create(
+    stream = StoredStream.create(
+        store,
         name,
-        lineage=lineage,
-        position=_position(state),
-        reserved=private.total_cost,
-        state=content,
+        plan,
+        about={"contract": contract, **(about or {})},
         input=SeenRows().checkpoint.to_bytes(),
-        about={
-            "contract": contract,
-            "lineage": lineage,
-            CHARGE: Charge.of(private.guarantee).as_data(),
-            **(about or {}),
-        },
-        neighbours=private.problem.neighbours,
-        unit=private.unit.name,
         ledger=ledger,
-        settings=private.recorded,
         closes=closes,
         label=folder.path.absolute().name if name == NAME else name,
     )
-    run = Run(folder, stream, store, saved, **settings)
-    run.show(run)
+    run = Run(folder, stream, **settings)
+    run.export()
     return run
 
 
@@ -505,13 +381,12 @@ def resume(
         )
     _check_ledger(saved, store, ledger)
     store.check_reserved(saved)
-    layers = store.layers(saved)
-    if read_state(saved.state, layers).simulated != (plan.private.seed is not None):
+    if (SIMULATION in saved.lineage.split()) != (plan.private.seed is not None):
         raise StateConflict(
             "a simulated run is resumed with its --seed, and a private run without --seed. Change the option."
         )
     try:
-        stream = Stream.load(plan, saved.state, layers=layers)
+        stream = StoredStream(store, plan, saved)
     except StateConflict as error:
         if str(error) != OTHER_SETTINGS:
             raise
@@ -519,20 +394,10 @@ def resume(
             f"{saved.name} in {store.address} began by another plan than that of its contract, as "
             "contract.plan(workers=...) is. Resume it in Python by the plan that it began with."
         ) from None
-    extra = read_extra(saved.state)
-    written = _completed(folder, store, saved)
     folder.clear()
-    watched = {name.removeprefix(_WATCH): array for name, array in extra.items() if name.startswith(_WATCH)}
-    run = Run(folder, stream, store, saved, **settings, written=written, watch_state=watched)
-    run.show(run)
+    run = Run(folder, stream, **settings)
+    run.export()
     return run
-
-
-def _completed(folder: Folder, store: Store, saved: Saved) -> int:
-    """Write what `models.jsonl` lacks of the outbox, and return its size."""
-    known = saved.about["lineage"] == saved.lineage  # the size that was stored is not that of an adopted stream's file
-    size = int(read_extra(saved.state)["written"]) if known else None
-    return complete(folder.models, lambda after: store.releases(saved.name, after), size)
 
 
 def _check_ledger(saved: Saved, store: Store, ledger: Ledger | None) -> None:

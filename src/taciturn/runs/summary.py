@@ -10,10 +10,10 @@ import numpy as np
 
 from taciturn._util.atomic import OWNER_ONLY, replaced
 from taciturn._util.output import rounded_up
-from taciturn.accounting.cost import FREE
+from taciturn.accounting.cost import FREE, Spent
 from taciturn.contract.contract import Contract
 from taciturn.contract.explain import public
-from taciturn.estimators.stream import Spent
+from taciturn.contract.model_file import write_model
 from taciturn.plan import Plan
 from taciturn.runs.diagnostics import BadRowCount, Diagnostics
 from taciturn.runs.ingest import Ending
@@ -49,7 +49,7 @@ def outcome(run: Run, ending: Ending) -> str:
 
 def guarantee(run: Run, contract: Contract) -> str:
     """The guarantee of the published sequence: after `taciturn store adopt`, of all streams that are in it."""
-    return guarantee_of_all(contract, run.stream.plan, None if run.saved.earlier == FREE else run.budget)
+    return guarantee_of_all(contract, run.stream.plan, None if run.saved.earlier == FREE else run.stream.budget)
 
 
 def guarantee_of_all(contract: Contract, plan: Plan, total: Spent | None) -> str:
@@ -71,7 +71,7 @@ def delivered_epsilon(run: Run) -> dict[str, float | None]:
 
 def budget(run: Run, contract: Contract) -> Spent:
     """The most that the published sequence can cost: the contract's budget; after an adoption, that of all streams."""
-    return Spent(contract.epsilon, contract.delta) if run.saved.earlier == FREE else run.budget
+    return Spent(contract.epsilon, contract.delta) if run.saved.earlier == FREE else run.stream.budget
 
 
 def as_data(run: Run, contract: Contract, ending: Ending, report: bool = True) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def as_data(run: Run, contract: Contract, ending: Ending, report: bool = True) -
     If a bad row stopped the run, neither the error nor the position of that row is included: `rows` and `rounds_left`
     are those of the last release, as in `model.json`. Without `report`, the report is not among the files.
     """
-    spent, most = run.spent, budget(run, contract)
+    spent, most = run.stream.spent, budget(run, contract)
     table = run.stream.plan.private.timetable
     rows = ((table.due(run.stream.k) or 0) if run.stream.k else 0) if ending.by_a_row else run.stream.t
     return {
@@ -112,37 +112,63 @@ def write_report(
     run.folder.sync()
 
 
-class ReportRefresh:
-    """Refreshes the report while a run goes on: after a commit, at most every few seconds.
+class ModelFile:
+    """Exporter of `model.json`: the model of the last commit.
 
     Parameters
     ----------
     contract : Contract
         The contract of the run.
-    seconds : float
-        Minimal time between two reports, or twenty times the duration of one if that is longer.
+    """
 
-    Attributes
+    def __init__(self, contract: Contract) -> None:
+        self.contract = contract
+        self._generation = -1
+
+    def __call__(self, run: Run) -> None:
+        """Replace the file if there was a commit since."""
+        generation = run.saved.position[0]
+        if generation != self._generation:
+            about = guarantee(run, self.contract), delivered_epsilon(run)
+            write_model(run.folder.model, self.contract, run.stream, run.stream.spent, *about)
+            run.folder.sync()
+            self._generation = generation
+
+
+class ReportFile:
+    """Exporter of `report.html` while a run goes on: after a commit, at most every few seconds.
+
+    Parameters
     ----------
+    contract : Contract
+        The contract of the run.
     diagnostics : Diagnostics, optional
         Diagnostics for the report.
     bad_rows : BadRowCount, optional
         The number of bad rows, for the report.
+    seconds : float
+        Minimal time between two reports, or twenty times the duration of one if that is longer.
     """
 
-    def __init__(self, contract: Contract, seconds: float = 5.0) -> None:
+    def __init__(
+        self,
+        contract: Contract,
+        diagnostics: Diagnostics | None = None,
+        bad_rows: BadRowCount | None = None,
+        seconds: float = 5.0,
+    ) -> None:
         self.contract = contract
+        self.diagnostics = diagnostics
+        self.bad_rows = bad_rows
         self.seconds = seconds
-        self.diagnostics: Diagnostics | None = None
-        self.bad_rows: BadRowCount | None = None
         self._rows = -1
         self._due = time.monotonic() + seconds
 
     def __call__(self, run: Run) -> None:
         """Write the report if it is due and rows were committed since; a report that fails is left to the end."""
         began = time.monotonic()
-        if began < self._due or run.committed == self._rows or run.committed != run.stream.t:
-            return  # what is learnt and not committed yet is secret: it may be released again, with other noise
+        if began < self._due or run.committed == self._rows:
+            return
         with contextlib.suppress(Exception):
             write_report(run, self.contract, Ending("running"), self.diagnostics, self.bad_rows)
         self._rows = run.committed
@@ -164,7 +190,7 @@ def _learnt(
         guarantee=guarantee(run, contract),
         public=public(contract),
         secret=[fact.format(store=_store(run)) for fact in _SECRET],
-        spent=run.spent,
+        spent=run.stream.spent,
         total=budget(run, contract),
         t=stream.t,
         made=stream.k,

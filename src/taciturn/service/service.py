@@ -20,16 +20,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from taciturn.accounting.cost import FREE, Cost, total
+from taciturn.accounting.cost import Cost, total
 from taciturn.accounting.ledger import Line
 from taciturn.accounting.renewal import Charge
 from taciturn.contract.contract import Contract
 from taciturn.core.private import Private
 from taciturn.core.state import new_name
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, TaciturnError
-from taciturn.estimators.stream import Spent
 from taciturn.runs.renewal import RENEWAL, check_successor, follows, public_renewal, renewal_of
-from taciturn.runs.run import CHARGE, SERVED
+from taciturn.runs.run import SERVED
 from taciturn.service import messages
 from taciturn.service.check import check_rows
 from taciturn.service.clock import TickClock
@@ -55,6 +54,7 @@ from taciturn.store.book import populations
 from taciturn.store.database import StoreReplaced
 from taciturn.store.events import EVENTS, StreamClosed
 from taciturn.streams.published import Published
+from taciturn.streams.stored import CHARGE
 
 LOG = logging.getLogger("taciturn")
 
@@ -823,7 +823,7 @@ class Service:
         hosts = {host.lineage: host for host in self.open_hosts()}
 
         def epsilon(cost: Cost) -> messages.Budget:
-            return budget_message(Spent(0.0 if cost == FREE else cost.epsilon(privacy.delta), privacy.delta))
+            return budget_message(cost.spent_at(privacy.delta))
 
         def spent(lineage: str) -> Cost:
             if lineage in hosts:

@@ -777,6 +777,12 @@ class Store:
             return None
         return Chunk(int(first), int(last), int(t), bytes(content)), None if visible_at is None else int(visible_at)
 
+    def size_of_releases(self, lineage: str) -> int:
+        """Bytes of all committed releases of a stream."""
+        with self.database.transaction(write=False) as now:
+            [(size,)] = now.rows("SELECT SUM(LENGTH(content)) FROM releases WHERE lineage = ?", lineage)
+        return int(size or 0)
+
     def _check_learnt(self, saved: Saved, learnt: Learnt) -> None:
         """Reject a commit that does not say in which periods its rows were learnt."""
         if saved.about.get("unit") != "user" and learnt.last is None:
