@@ -44,7 +44,6 @@ from taciturn._util.arrays import Array, Arrays, Integers
 from taciturn.core.private import Private
 from taciturn.core.protocols import damaged, examples_of
 from taciturn.core.release import Releases
-from taciturn.core.staged import Staged
 from taciturn.errors import InvalidInput, number
 from taciturn.learners.class_sums import ClassSums
 from taciturn.learners.qftl import QFTL
@@ -170,7 +169,7 @@ def comparable(private: Any) -> bool:
     >>> comparable(private_sum(1, 1.0, Privacy(1.0, 1e-6), 9)), comparable(ewoo(experts(3), Privacy(1.0, 1e-6), 9))
     (True, False)
     """
-    return isinstance(private, Private) and not isinstance(private, Staged) and private.certificate.metric == "l2"
+    return private.is_stream and not private.stages and private.certificate.metric == "l2"
 
 
 def _window(private: Private) -> int | None:

@@ -45,7 +45,6 @@ from taciturn._util.arrays import Array, Arrays, Integers
 from taciturn.core.private import Private
 from taciturn.core.protocols import damaged
 from taciturn.core.release import Releases
-from taciturn.core.staged import Staged
 from taciturn.errors import InvalidInput, Unprovable, integer, value_or_type
 from taciturn.learners.qftl import QFTL
 from taciturn.mechanisms.decayed_blt import DecayedBLT
@@ -168,7 +167,7 @@ class Memories:
         object.__setattr__(self, "windows", windows_of(self.windows))
         object.__setattr__(self, "k", integer("k", self.k, least=0))
         private = self.private
-        if isinstance(private, Staged):
+        if private.stages:
             raise InvalidInput("several memories need bounds that are stated. State ranges, or one window.")
         if type(private.learner) is not QFTL or not isinstance(private.mechanism, DecayedBLT):
             raise Unprovable(FTRL_COSTS)

@@ -268,7 +268,6 @@ class Plan:
             )
         if not self.starts_there:
             return replace(self, renewal=renewal, why=f"{self.why}; it learns anew, and is used from its first release")
-        assert isinstance(private, Private)
         learner: Any = private.learner
         started = replace(private, learner=replace(learner, center=renewal.point))
         return replace(self, private=started, renewal=renewal, why=f"{self.why}; it starts from a released model")
@@ -277,9 +276,18 @@ class Plan:
     def starts_there(self) -> bool:
         """Whether a successor by this plan starts from a released model, and does not learn anew."""
         private = self.private
-        if not isinstance(private, Private) or isinstance(private, Staged):
-            return False
-        return isinstance(private.learner, FTRL | QFTL)
+        return not private.stages and isinstance(private.learner, FTRL | QFTL)
+
+    @property
+    def stream(self) -> Private:
+        """The private learner of a stream; an error if the plan learns from all rows at once."""
+        if isinstance(self.private, ObjectivePerturbation):
+            raise Unprovable(
+                f"{type(self.private).__name__} minimises over all rows at once: it does not learn row by row, and "
+                "sums of parts of the rows cannot be added up. State a method of streams, such as pqftl or pftrl, or a "
+                "release schedule."
+            )
+        return self.private
 
     @property
     def releases(self) -> int:
@@ -293,13 +301,13 @@ class Plan:
 
         With several memories, that for which the noise is fitted.
         """
-        mechanism = self.private.mechanism if isinstance(self.private, Private) else None
+        mechanism = self.private.mechanism
         return mechanism.forget if isinstance(mechanism, DecayedBLT) else None
 
     @property
     def last_round(self) -> int | None:
         """The last round that can be released; None if the stream never ends."""
-        return self.private.last_round if isinstance(self.private, Private) else self.private.timetable.horizon
+        return self.private.last_round
 
     @property
     def end(self) -> str:
@@ -318,15 +326,16 @@ class Plan:
         >>> round(recommend(problem, Privacy(1.0, 1e-6), horizon=100_000, forget=10_000).kept, 2)
         0.16
         """
-        if self.window is None or not isinstance(self.private, Private):
+        if self.window is None:
             return None
+        private = self.stream
         window = self.window if self.memories is None else self.memories[0]
-        rows = self.private.timetable.horizon or _PLANNED
-        learner = self.private.learner
-        between = getattr(self.private.schedule, "rounds", 1)
+        rows = private.timetable.horizon or _PLANNED
+        learner = private.learner
+        between = getattr(private.schedule, "rounds", 1)
         shorter = _decayed_error(between / window) / _decayed_error(between / self.window)
-        here = _signal_of(learner, min(window, rows), self.private.calibrated.noise_sd(_SETTLED) * shorter)
-        whole = replace(self.private, mechanism=BLT(buffers=5), horizon=rows)
+        here = _signal_of(learner, min(window, rows), private.noise_sd(_SETTLED) * shorter)
+        whole = replace(private, mechanism=BLT(buffers=5), horizon=rows)
         return min(1.0, here / _signal_of(learner, rows, whole.calibrated.noise_sd(whole.timetable.count)))
 
     @cached_property
@@ -350,9 +359,7 @@ class Plan:
 
         A Toeplitz strategy's noise never shrinks from one sum to the next: the last release has the most.
         """
-        if isinstance(self.private, ObjectivePerturbation) or not isinstance(
-            self.private.mechanism, BLT | DecayedBLT | SquareRoot
-        ):
+        if not isinstance(self.private.mechanism, BLT | DecayedBLT | SquareRoot):
             return self.releases + 1
         releases = range(1, self.releases + 1)
         last = self.releases
@@ -469,16 +476,15 @@ class Plan:
         private = self.private
         noise: dict[str, float] = {}
         left_out: dict[str, str] = {}
-        if isinstance(private, ObjectivePerturbation):
-            return {"ObjectivePerturbation": private.tilt_sd}, left_out
         mechanism = private.mechanism
         if not isinstance(mechanism, PrefixSum):
-            return {type(mechanism).__name__: private.calibrated.noise_sd(self.releases)}, left_out
-        for strategy in _strategies(private):
+            adds_noise = mechanism if private.is_stream else private
+            return {type(adds_noise).__name__: private.noise_sd(self.releases)}, left_out
+        for strategy in _strategies(self.stream):
             name = repr(strategy)
             try:
-                made = private if strategy == mechanism else replace(private, mechanism=strategy)
-                noise[name] = made.calibrated.noise_sd(self.releases)
+                made = private if strategy == mechanism else replace(self.stream, mechanism=strategy)
+                noise[name] = made.noise_sd(self.releases)
             except (TaciturnError, MemoryError) as error:
                 left_out[name] = str(error) or "it does not fit into memory"
         return noise, left_out
@@ -487,8 +493,7 @@ class Plan:
     def found_in_words(self) -> str:
         """What stages find before learning, in words; empty if there are none."""
         names: dict[type, str] = {Ranges: "ranges", Scales: "scales", Moments: "a map that spreads features evenly"}
-        stages = self.private.stages if isinstance(self.private, Staged) else ()
-        *others, last = dict.fromkeys(names[type(stage)] for stage in stages) or ("",)
+        *others, last = dict.fromkeys(names[type(stage)] for stage in self.private.stages) or ("",)
         return f"{', '.join(others)} and {last}" if others else last
 
     @property
@@ -505,7 +510,7 @@ class Plan:
         Learning: all rows from 901 on, by pftrl; of 673 released points, the model is the late average.
         """
         private = self.private
-        stages, borders = (private.stages, private.borders) if isinstance(private, Staged) else ((), [0])
+        stages, borders = private.stages, private.borders
 
         def rows_of(kind: type) -> str:
             here = [i for i, stage in enumerate(stages) if isinstance(stage, kind)]
@@ -529,14 +534,13 @@ class Plan:
     @property
     def noise_on(self) -> str:
         """What the noise is added to, in words."""
-        if isinstance(self.private, ObjectivePerturbation):
+        if not self.private.is_stream:
             return "the sum of gradients that the model makes zero"
         return "a sum" if isinstance(self.private.mechanism, PrefixSum) else "a model"
 
     def noise_sd(self, k: int) -> float:
         """Standard deviation of the noise of release k, on an entry of what `noise_on` says."""
-        private = self.private
-        return private.tilt_sd if isinstance(private, ObjectivePerturbation) else private.calibrated.noise_sd(k)
+        return self.private.noise_sd(k)
 
     def as_data(self) -> dict[str, Any]:
         """The plan as a dict that JSON can hold."""
@@ -548,7 +552,7 @@ class Plan:
             "chain": list(self.chain),
             "model": self._model_in_words,
             "features": "linear" if problem.features is None else str(problem.features),
-            "mechanism": repr(private.mechanism) if isinstance(private, Private) else "ObjectivePerturbation",
+            "mechanism": repr(private.mechanism) if private.is_stream else type(private).__name__,
             "schedule": repr(private.timetable.schedule),
             "horizon": private.horizon,
             "last_round": self.last_round,
@@ -628,23 +632,23 @@ class Plan:
     @property
     def _longest_noise(self) -> float:
         """The standard deviation of noise on a model that is as long as the longest model."""
-        private = self.private
-        assert isinstance(private, Private)
+        private = self.stream
         return min(private.problem.radius, private.learner.certificate.magnitude) / math.sqrt(private.problem.size)
 
     @property
     def _of_sums(self) -> bool:
         """Whether noise is added to sums, and not to models."""
-        return isinstance(self.private, ObjectivePerturbation) or isinstance(self.private.mechanism, PrefixSum)
+        return not self.private.is_stream or isinstance(self.private.mechanism, PrefixSum)
 
     def _signal(self, k: int, t: int) -> float:
         """The signal of the module, after t rounds with the noise of release k."""
         private = self.private
-        if isinstance(private, ObjectivePerturbation):
+        if not private.is_stream:
             return t * private.problem.lipschitz / (self.noise_sd(k) * _weights(private.problem))
         if not self._of_sums:
             return self._longest_noise / self.noise_sd(k)
-        return _signal_of(private.learner, float(examples_of(private.calibrated, k, t)), self.noise_sd(k))
+        stream = self.stream
+        return _signal_of(stream.learner, float(examples_of(stream.calibrated, k, t)), self.noise_sd(k))
 
 
 def _signal_of(learner: Learner, t: float, noise_sd: float) -> float:
@@ -925,9 +929,9 @@ def _neutral(problem: Problem, ranges: str | Sequence[int]) -> Standardise:
 
 def _after_stages(plan: Plan, stages: tuple[Stage, ...], horizon: int | None) -> Plan:
     """The plan for the rows that stages leave, as one stream."""
-    private = plan.private
-    if not isinstance(private, Private):
+    if not plan.private.is_stream:
         raise Unprovable("stages are proven for streams. Bound the domain, e.g. L2Ball(1.0), or state the ranges.")
+    private = plan.stream
     given = {each.name: getattr(private, each.name) for each in fields(private)}
     learner = private.learner
     if isinstance(learner, FTRL) and learner.curvature > 0.0 and any(isinstance(stage, Moments) for stage in stages):

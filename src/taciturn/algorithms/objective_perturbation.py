@@ -98,6 +98,9 @@ class ObjectivePerturbation(Accounted):
                 "little."
             )
 
+    is_stream = False
+    learner = mechanism = None
+
     def fit(self, X: Any, y: Any, ledger: LedgerLike | None = None) -> Release:
         """Learn from all `horizon` examples and publish one point.
 
@@ -169,6 +172,20 @@ class ObjectivePerturbation(Accounted):
     def unit(self) -> Unit:
         """An example."""
         return EXAMPLE
+
+    @property
+    def first_point(self) -> Array:
+        """The problem's data-free point."""
+        return self.problem.first_point
+
+    @property
+    def last_round(self) -> int:
+        """The last row, after which the one model is released."""
+        return self.horizon
+
+    def noise_sd(self, k: int) -> float:
+        """Standard deviation of the entries of the linear term, which is added to the sum of gradients."""
+        return self.tilt_sd
 
     @property
     def neighbours(self) -> str:

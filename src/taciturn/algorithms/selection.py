@@ -201,15 +201,12 @@ class Selection:
 
 def _moments_of(each: Private | ObjectivePerturbation) -> tuple[Callable[[float], float], Cost]:
     """The moments of a step, at each order, and the cost beside them, of the sampler."""
-    own: Callable[[float], float] | None = None
-    cost = each.total_cost
-    if isinstance(each, ObjectivePerturbation):
-        own, cost = each.log_moment, each.cost_beside
+    cost = each.cost_beside
     if cost.plain_epsilon > 0.0:
         raise Unprovable("a candidate states its cost as one (epsilon, delta), and a selection adds up moments.")
     rho = cost.rho + cost.mu_squared / 2.0
     beside = Cost(extra_epsilon=cost.extra_epsilon, extra_delta=cost.extra_delta)
-    return lambda a: a * (a + 1.0) * rho + (0.0 if own is None else own(a)), beside
+    return lambda a: a * (a + 1.0) * rho + each.log_moment(a), beside
 
 
 def _largest(costs: Sequence[Cost]) -> Cost:

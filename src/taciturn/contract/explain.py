@@ -10,7 +10,6 @@ from taciturn.columns.kinds import Bins, Categories, Column, Date, Hashed, Priva
 from taciturn.columns.target import Number, Positive, PrivateNumber
 from taciturn.contract.contract import Contract
 from taciturn.core.schedule import Every
-from taciturn.core.staged import Staged
 from taciturn.plan import Plan, left_out
 
 if TYPE_CHECKING:
@@ -226,7 +225,7 @@ def _learnt(contract: Contract, plan: Plan) -> str:
     also = "" if features is None else f" The model is linear in {features}: a smooth function of the columns."
     private = plan.private
     first = ""
-    if isinstance(private, Staged):
+    if private.stages:
         rows = private.rows_of_stages
         share = "" if contract.horizon is None else f", {100.0 * rows / contract.horizon:.1f} % of all,"
         first = (

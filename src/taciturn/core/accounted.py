@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from taciturn._util.arrays import Array
 from taciturn.accounting import ledger as books
 from taciturn.accounting.cost import Cost
 from taciturn.accounting.ledger import JUST_NOW, ONE_OFF, Learnt, Ledger, LedgerLike, as_ledger
@@ -30,14 +33,53 @@ class Prepared(NamedTuple):
 
 
 class Accounted:
-    """A private algorithm whose streams are entered in ledgers; `Private` is one, `ObjectivePerturbation` another.
+    """A private algorithm whose streams are entered in ledgers: `Private`, `Staged` and `ObjectivePerturbation`.
 
     A subclass has the unit and relation of privacy, a seed, the total cost of a stream, a hash of its settings and the
     settings as data; it makes the first state of a stream, and checks that a state is its own.
+
+    Attributes
+    ----------
+    is_stream : bool
+        Whether it learns row by row, by a learner and a mechanism, and not from all rows at once.
+    learner, mechanism
+        Those of a stream; None of an algorithm that has none.
+    stages : tuple
+        What is found in the first rows, before the learner begins (`taciturn.core.staged`).
     """
 
     seed: int | None
     problem: Any  # a Problem: a field of one subclass, a property of the other
+    is_stream = True
+
+    @property
+    def stages(self) -> tuple[Any, ...]:
+        """What is found in the first rows."""
+        return ()
+
+    @property
+    def borders(self) -> list[int]:
+        """Rows before each stage, and before the learner."""
+        return [0, *np.cumsum([stage.rows for stage in self.stages]).tolist()]
+
+    @property
+    def rows_of_stages(self) -> int:
+        """Rows that the learner does not see."""
+        return self.borders[-1]
+
+    @property
+    def first_point(self) -> Array:
+        """The data-free point, before the first release."""
+        raise NotImplementedError
+
+    @property
+    def last_round(self) -> int | None:
+        """The last round that can be released; None if the stream never ends."""
+        raise NotImplementedError
+
+    def noise_sd(self, k: int) -> float:
+        """Standard deviation of the noise of release k, on an entry of what it is added to."""
+        raise NotImplementedError
 
     def problem_at(self, state: State) -> Problem:
         """The problem with which the model of `state` predicts; for most algorithms the same at every state."""
@@ -58,6 +100,18 @@ class Accounted:
     def total_cost(self) -> Cost:
         """The cost of everything that one stream can ever publish."""
         raise NotImplementedError
+
+    def log_moment(self, a: float) -> float:
+        """The moments of what is neither Gaussian nor zCDP, for compositions that add up moments; by default of none.
+
+        `cost_beside` is the cost of all the rest.
+        """
+        return 0.0
+
+    @property
+    def cost_beside(self) -> Cost:
+        """The cost of what `log_moment` leaves out."""
+        return self.total_cost
 
     @property
     def timetable(self) -> Timetable:

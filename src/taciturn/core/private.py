@@ -22,7 +22,7 @@ from copy import copy
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -524,6 +524,15 @@ class Private(Accounted):
         last = proven if paid_for is None else min(proven, paid_for)
         return int(last) if math.isfinite(last) else None
 
+    @property
+    def first_point(self) -> Array:
+        """The learner's data-free point, before the first release."""
+        return first_point(self.learner)
+
+    def noise_sd(self, k: int) -> float:
+        """Standard deviation of the noise on an entry of the k-th released statistic."""
+        return self.calibrated.noise_sd(k)
+
     @cached_property
     def calibrated(self) -> Calibrated:
         """The calibrated mechanism."""
@@ -617,7 +626,7 @@ class Private(Accounted):
         """The settings as JSON data, which the history of a ledger records."""
         return described({f.name: getattr(self, f.name) for f in fields(self) if f.name != "compiled"})
 
-    def resumed(self, state: State) -> Private:
+    def resumed(self, state: State) -> Self:
         """The private learner with the calibration that the stream of `state` began with, perhaps on another machine.
 
         Every method that takes a state does this by itself. The `calibrated` mechanism and the `guarantee` of the
@@ -635,7 +644,7 @@ class Private(Accounted):
         must_be_state(state)
         return self._resumed(state, 0)
 
-    def _resumed(self, state: State, rows: int) -> Private:
+    def _resumed(self, state: State, rows: int) -> Self:
         """The same, after checking that the state may go on with so many rows."""
         self._check(state, rows)
         if self._numbers(state.k) is state.numbers:  # of a state that this object made
@@ -650,11 +659,11 @@ class Private(Accounted):
         return one
 
     @cached_property
-    def _elsewhere(self) -> deque[Private]:
+    def _elsewhere(self) -> deque[Self]:
         """Cache of the last few calibrations of streams that began with other numbers."""
         return deque(maxlen=8)
 
-    def _restored(self, numbers: Arrays) -> Private:
+    def _restored(self, numbers: Arrays) -> Self:
         """A copy with the numbers of a state, validated."""
         parts: dict[str, Arrays] = {"learner": {}, "mechanism": {}}
         for name, array in numbers.items():

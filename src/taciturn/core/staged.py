@@ -36,7 +36,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -142,16 +142,6 @@ class Staged(Private):
                 "stages take a public number of rows, and 'add-remove' keeps that secret. State ranges and bounds, so "
                 "that there are no stages, or use neighbours='zero-out'."
             )
-
-    @property
-    def borders(self) -> list[int]:
-        """Rows before each stage, and before the learner."""
-        return [0, *np.cumsum([stage.rows for stage in self.stages]).tolist()]
-
-    @property
-    def rows_of_stages(self) -> int:
-        """Rows that the learner does not see."""
-        return self.borders[-1]
 
     @cached_property
     def timetable(self) -> Timetable:
@@ -280,7 +270,6 @@ class Staged(Private):
             raise InvalidInput(NO_TICKS)
         rows, labels = self._as_given.read(X, y)
         one = self._resumed(state, len(labels))
-        assert isinstance(one, Staged)
         excluded, records = one._excluded(state, len(labels), users, now)
         at_end, releases = one._through(state, rows, labels, excluded)
         return Prepared(state, one._next_state(state, at_end, records), releases)
@@ -348,7 +337,6 @@ class Staged(Private):
     def learner_at(self, state: State) -> Learner:
         """The learner of the next rows: that of the stage that they lie in, or with what all stages have found."""
         one = self.resumed(state)
-        assert isinstance(one, Staged)
         return one._known(one._found(state.public, state.t)).learner
 
     @cached_property
@@ -473,7 +461,7 @@ class Staged(Private):
     def _last_numbers(self) -> tuple[int, Arrays]:
         return -1, {}
 
-    def _restored(self, numbers: Arrays) -> Private:
+    def _restored(self, numbers: Arrays) -> Self:
         """A copy with the numbers of a state, validated."""
         each: dict[str, Arrays] = {str(i): {} for i in range(len(self.parts))}
         for name, array in numbers.items():

@@ -36,7 +36,6 @@ from taciturn.accounting.unit import User
 from taciturn.contract.contract import Contract
 from taciturn.core.block_sums import as_sum, uses_point
 from taciturn.core.private import Private
-from taciturn.core.staged import Staged
 from taciturn.engines.pool import ROWS, Map, Part, Task, add_up, admit_by, without_excluded
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict
 from taciturn.plan import Plan
@@ -159,9 +158,7 @@ class FileStream:
 
     @property
     def _private(self) -> Private:
-        private = self.plan.private
-        assert isinstance(private, Private)
-        return private
+        return self.plan.stream
 
     def learnt(self) -> Learnt:
         """What the store knows of the source. Secret."""
@@ -250,7 +247,7 @@ class FileStream:
     def _segment_end(self, stream: StoredStream) -> int | None:
         """The round up to which contributions do not depend on what is released before it; None if all of them."""
         private = self._private
-        if isinstance(private, Staged) and stream.t < private.rows_of_stages:
+        if stream.t < private.rows_of_stages:
             return min(border for border in private.borders if border > stream.t)
         if uses_point(private.learner):
             return private.timetable.due(stream.k + 1)
@@ -281,7 +278,7 @@ class FileStream:
         if kind not in FORMATS or path.endswith(".gz"):
             raise InvalidInput(f"{name} is no source for workers, which are {' and '.join(FORMATS)} files. Convert it.")
         private = self._private
-        if isinstance(private, Staged) and t < private.rows_of_stages:
+        if t < private.rows_of_stages:
             cuts: tuple[int, ...] = ()
         else:
             block = int(private.timetable.block_of(np.array([t + 1]))[0])
@@ -338,7 +335,4 @@ def _after(span: Span, rows: int) -> Position:
 
 def check_plan(plan: Plan) -> None:
     """Reject a plan whose rows cannot be added up."""
-    private = plan.private
-    if not isinstance(private, Private):
-        raise InvalidInput(f"{type(private).__name__} minimises over all rows at once. Use a method of sums.")
-    as_sum(private.learner)
+    as_sum(plan.stream.learner)

@@ -45,7 +45,6 @@ from taciturn.core.participation import Mask
 from taciturn.core.private import Private
 from taciturn.core.protocols import Learner
 from taciturn.core.schedule import Every
-from taciturn.core.staged import Staged
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, integer
 from taciturn.plan import LEAST_ROWS, Plan
 from taciturn.readers.parquet import open_parquet
@@ -263,12 +262,7 @@ def check_plan(plan: Plan) -> None:
     ...
     taciturn.errors.InvalidInput: with workers, private FTRL learns each block by one job at the point ...
     """
-    private = plan.private
-    if not isinstance(private, Private):
-        raise Unprovable(
-            f"{type(private).__name__} minimises over all rows at once, and cannot be learnt by workers. Leave out "
-            "--workers."
-        )
+    private = plan.stream
     try:
         learner = as_sum(private.learner)
     except Unprovable as error:
@@ -276,9 +270,9 @@ def check_plan(plan: Plan) -> None:
         raise Unprovable(f"{reason}. Leave out --workers, or set a method of sums.") from None
     schedule = private.schedule
     if uses_point(learner):
-        fits = isinstance(schedule, Every) and schedule.rounds % BLOCK == 0 and not isinstance(private, Staged)
+        fits = isinstance(schedule, Every) and schedule.rounds % BLOCK == 0 and not private.stages
         if not fits:
-            state = "state ranges, and" if isinstance(private, Staged) else "state"
+            state = "state ranges, and" if private.stages else "state"
             raise InvalidInput(
                 "with workers, private FTRL learns each block by one job at the point released last, so that blocks "
                 f"are long and of equal length: {state} release = {BLOCK} or another multiple of {BLOCK}, up to a "
@@ -299,8 +293,7 @@ def first_row(private: Private, t: int) -> int:
     >>> first_row(pqftl(problem, Privacy(1.0, 1e-6), horizon=10**6, schedule=geometric(1.1)), 100)
     4096
     """
-    stages = private.rows_of_stages if isinstance(private, Staged) else 0
-    row = -(-max(t, stages) // BLOCK) * BLOCK
+    row = -(-max(t, private.rows_of_stages) // BLOCK) * BLOCK
     horizon = private.timetable.horizon
     while horizon is None or row < horizon:
         first, last = private.timetable.block_of(np.array([row + 1, row + BLOCK]))
@@ -346,9 +339,8 @@ def learn_from(
     """
     plan = run.stream.plan
     check_plan(plan)
-    assert isinstance(plan.private, Private)
     kind = check_source(source, format)
-    head = first_row(plan.private, run.committed)
+    head = first_row(plan.stream, run.committed)
     ending = ingest.learn_from(run, _until(rows, head), tell, check, counted)
     if ending.why != "end" or run.stream.t < head or run.left == 0:
         return ending
@@ -423,9 +415,7 @@ class _Work:
 
     @property
     def _private(self) -> Private:
-        private = self.run.stream.plan.private
-        assert isinstance(private, Private)
-        return private
+        return self.run.stream.plan.stream
 
     def _block_by_block(self, spans: Iterator[Span]) -> Iterator[Part]:
         """A job for each block between two releases, at the point that the last job released."""

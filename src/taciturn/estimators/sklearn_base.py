@@ -41,7 +41,6 @@ from taciturn.columns.labels import classes_of, labels_of
 from taciturn.columns.target import Number
 from taciturn.columns.values import text_of
 from taciturn.core.release import Releases
-from taciturn.core.staged import Staged
 from taciturn.core.state import read_extra
 from taciturn.drift import Drift
 from taciturn.errors import InvalidInput, StateConflict, TaciturnError, horizon_of
@@ -829,7 +828,7 @@ def _few_blocks(settings: Settings, plan: Plan) -> str | None:
     rows, each = settings.rows_per_user, settings.rows_per_release
     if rows is None or each is None:
         return None
-    stages = len(plan.private.stages) if isinstance(plan.private, Staged) else 0
+    stages = len(plan.private.stages)
     most = each * (plan.releases + stages)
     if most >= rows:
         return None

@@ -27,7 +27,6 @@ from taciturn.core.participation import Layers
 from taciturn.core.private import Private
 from taciturn.core.protocols import Learner
 from taciturn.core.release import Releases
-from taciturn.core.staged import Staged
 from taciturn.core.state import State, read_extra
 from taciturn.drift import Drift
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, TaciturnError, Unprovable
@@ -171,13 +170,7 @@ class Stream:
 
     @property
     def _of_sums(self) -> Private:
-        private = self.plan.private
-        if not isinstance(private, Private):
-            raise Unprovable(
-                f"{type(private).__name__} minimises over all rows at once, so that they cannot be added up in parts. "
-                "Use squared loss (PQFTL), class sums, or FTRL in large blocks."
-            )
-        return private
+        return self.plan.stream
 
     def _learn(self, prepare: Callable[[State], Prepared], wanted: Callable[[], bool] | None = None) -> Releases | None:
         private = self.plan.private
@@ -430,7 +423,7 @@ def known_drift(stream: Stream) -> Drift:
     drift = stream.drift
     if drift is not None:
         return drift
-    if isinstance(stream.plan.private, Staged):
+    if stream.plan.private.stages:
         raise DriftUnknown(
             "drift is not known of a stream that finds ranges first: what it releases before and after is not "
             "comparable. State the ranges and bounds that are private, and leave precondition out, to see it."

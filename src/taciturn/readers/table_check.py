@@ -24,7 +24,6 @@ from taciturn.columns.target import Classes, Number, Positive, Target
 from taciturn.columns.values import Values, time_of, unreadable_rows
 from taciturn.contract.contract import Contract
 from taciturn.core.participation import admit, canonical, new_records, periods_of
-from taciturn.core.private import Private
 from taciturn.plan import Plan
 from taciturn.readers.parsed import Parsed
 
@@ -237,9 +236,9 @@ class TableCheck:
         private = self.plan.private
         guarantee = private.guarantee
         by_rows = isinstance(self.unit, User) and isinstance(self.unit.period, int)
-        if isinstance(private, Private) and by_rows:  # perhaps a row in each of so many
+        if private.is_stream and by_rows:  # perhaps a row in each of so many
             periods = min(rows, math.ceil(self.rows / self.unit.period))
-            return private.user_over(max(periods, 1)).epsilon(guarantee.claimed.delta)
+            return self.plan.stream.user_over(max(periods, 1)).epsilon(guarantee.claimed.delta)
         if isinstance(self.unit, User) or rows <= 1:
             return guarantee.epsilon
         delivered = guarantee.delivered

@@ -128,8 +128,7 @@ def run(settings: Settings) -> Result:
     budget = Privacy(s.epsilon, s.delta)
     if s.method == PLANNED:
         planned = recommend(problem, budget, s.horizon, method="pftrl", seed=s.seed)
-        assert isinstance(planned.private, Private)
-        return _result(_play(planned.private, X, y, planned.averages), minima, planned.private)
+        return _result(_play(planned.stream, X, y, planned.averages), minima, planned.stream)
     private = PRIVATE[s.method](problem, budget, s.horizon, s.seed, schedule)
     return _result(_play(private, X, y), minima, private)
 

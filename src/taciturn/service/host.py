@@ -138,10 +138,10 @@ class Host:
         if self.contract.digest != saved.about.get("contract"):
             raise InvalidInput(f"{saved.name} was not learnt under the contract in the store, and cannot be shown.")
         plan = plan_of_stored(self.contract.plan(on_bad="zero", seed=saved.about.get("seed")), saved)
-        if not isinstance(plan.private, Private):
+        if not plan.private.is_stream:
             raise NotForServers(f"{saved.name} is not learnt row by row, and cannot be shown.")
-        state = plan.private.read(saved.state, store.layers(saved) if layers is None else layers)
-        self.private: Private = plan.private.resumed(state)
+        state = plan.stream.read(saved.state, store.layers(saved) if layers is None else layers)
+        self.private: Private = plan.stream.resumed(state)
         self.plan: Plan = replace(plan, private=self.private)
         self.predictor = RowPredictor(self.contract)
         self.plain = PlainRows(self.contract)

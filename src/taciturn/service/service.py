@@ -24,7 +24,6 @@ from taciturn.accounting.cost import Cost, total
 from taciturn.accounting.ledger import Line
 from taciturn.accounting.renewal import Charge
 from taciturn.contract.contract import Contract
-from taciturn.core.private import Private
 from taciturn.core.state import new_name
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, TaciturnError
 from taciturn.runs.renewal import RENEWAL, check_successor, follows, public_renewal, renewal_of
@@ -621,9 +620,7 @@ class Service:
             renewal = renewal_of(self.store, closing, closes.contract.delta, closes.view.k)
             plan = plan.following(renewal)
             followed = {RENEWAL: public_renewal(renewal, closing)}
-        private = plan.private
-        if not isinstance(private, Private):
-            raise InvalidInput("this contract is not learnt row by row. State a method or a release schedule.")
+        private = plan.stream
         state = private.draft()
         lineage = f"{state.lineage} {new_name()}" if state.simulated else state.lineage
         generation, t, k, token = state.position

@@ -10,7 +10,7 @@ import numpy as np
 from taciturn._util.arrays import Array, Arrays
 from taciturn.averages import late_averages_of
 from taciturn.core.private import Private
-from taciturn.core.protocols import damaged, first_point
+from taciturn.core.protocols import damaged
 from taciturn.core.release import Releases
 from taciturn.drift import Drift, DriftWatch, comparable
 from taciturn.errors import StateConflict
@@ -58,13 +58,13 @@ class Published:
     @classmethod
     def start(cls, plan: Plan) -> Published:
         """Before the first release."""
-        model = _first_model(plan) if plan.renewal is None else np.array(plan.renewal.point)
+        model = plan.private.first_point if plan.renewal is None else np.array(plan.renewal.point)
         return cls(plan, 0, model, *_parts(plan))
 
     @classmethod
     def resumed(cls, plan: Plan, k: int, arrays: Arrays) -> Published:
         """After k releases, from what `arrays` stored, validated."""
-        size = len(_first_model(plan))
+        size = len(plan.private.first_point)
         if "model" not in arrays:
             raise StateConflict("this state has no model besides it. Give one that was stored with its model.")
         if arrays["model"].shape != (size,) or arrays["model"].dtype != np.float64:
@@ -103,12 +103,6 @@ class Published:
     def drift(self) -> Drift | None:
         """How far released statistics moved from window to window, in units of their noise; None if not comparable."""
         return None if self.watch is None else self.watch.drift
-
-
-def _first_model(plan: Plan) -> Array:
-    """The data-free point: of the learner, or of the problem."""
-    private = plan.private
-    return first_point(private.learner) if isinstance(private, Private) else private.problem.first_point
 
 
 def _parts(plan: Plan) -> tuple[Memories | None, DriftWatch | None]:

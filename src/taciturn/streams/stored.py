@@ -41,7 +41,7 @@ from taciturn.core.protocols import Learner
 from taciturn.core.release import Releases
 from taciturn.core.state import State, new_name, read_extra
 from taciturn.drift import Drift
-from taciturn.errors import InvalidInput, StateConflict, Unprovable
+from taciturn.errors import InvalidInput, StateConflict
 from taciturn.plan import Plan
 from taciturn.problem.problem import Problem
 from taciturn.store import Chunk, Lease, Request, Saved, Store
@@ -118,7 +118,7 @@ class StoredStream:
     """
 
     def __init__(self, store: Store, plan: Plan, saved: Saved) -> None:
-        private = _by_rows(plan)
+        private = plan.stream
         state = private.read(saved.state, store.layers(saved))
         extra = read_extra(saved.state)
         self.store = store
@@ -159,7 +159,7 @@ class StoredStream:
         label : str, optional
             What the ledger calls it, by default its name.
         """
-        private = _by_rows(plan)
+        private = plan.stream
         if ledger is not None and private.seed is not None:
             raise InvalidInput("a simulation protects no one, and reserves nothing. Leave out the ledger, or the seed.")
         state = private.draft()
@@ -305,7 +305,7 @@ class StoredStream:
     # Read.
 
     def read(self, after: int = 0) -> Iterator[Chunk]:
-        """The committed releases, in order, from the chunk that holds number `after` + 1 on."""
+        """The releases of commits that this object knows, in order, from the chunk that holds number `after` + 1 on."""
         while after < self.saved.position[2] and (found := self.store.chunk(self.saved.lineage, after + 1)) is not None:
             chunk, _ = found
             after = chunk.last
@@ -369,25 +369,12 @@ class StoredStream:
 
     @property
     def _private(self) -> Private:
-        private = self.plan.private
-        assert isinstance(private, Private)
-        return private
+        return self.plan.stream
 
     @property
     def _now(self) -> _Tip:
         self._settle()
         return self._tip
-
-
-def _by_rows(plan: Plan) -> Private:
-    """The private learner of a plan; one that needs all rows at once is rejected."""
-    private = plan.private
-    if not isinstance(private, Private):
-        raise Unprovable(
-            f"{type(private).__name__} minimises over all rows at once, and is not learnt row by row. State a method "
-            "of streams, or a release schedule."
-        )
-    return private
 
 
 def _layers(state: State) -> Sequence[Any]:

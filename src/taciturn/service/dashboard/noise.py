@@ -26,9 +26,6 @@ import numpy as np
 
 from taciturn._util.arrays import Array, Integers
 from taciturn.accounting.unit import User
-from taciturn.algorithms.objective_perturbation import ObjectivePerturbation
-from taciturn.core.private import Private
-from taciturn.core.staged import Staged
 from taciturn.errors import TaciturnError
 from taciturn.estimators.stream import Stream
 from taciturn.learners.ftrl import FTRL
@@ -91,10 +88,8 @@ class NoiseOfReleases:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         private = plan.private
-        self._simulated = isinstance(private, Private) and isinstance(private.learner, FTRL)
-        self._exact = not isinstance(private, ObjectivePerturbation | Staged) and not isinstance(
-            private.mechanism, PrefixSum
-        )
+        self._simulated = isinstance(private.learner, FTRL)
+        self._exact = private.is_stream and not private.stages and not isinstance(private.mechanism, PrefixSum)
         self._paths: list[Stream] = []
         self._squares: list[Array] = []  # rows of mean squares of points, models and moves, one row a release
         self._last: list[Array] = []
