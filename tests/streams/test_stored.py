@@ -8,11 +8,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from taciturn import Ledger, Privacy, User, block_statistics
+from taciturn._util.arrays import same
 from taciturn.core.state import read_state
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, Unprovable
 from taciturn.estimators.settings import Settings
 from taciturn.runs.diagnostics import Diagnostics
 from taciturn.store import Request, Store
+from taciturn.store.encryption import new_key
 from taciturn.streams.stored import StoredStream
 
 ROWS = 24
@@ -236,7 +238,41 @@ def test_requests_and_visibility_are_those_of_the_commit(store):
     assert current.requests[b"key"] == Request(b"key", b"body", 1, 2)
 
 
+@pytest.mark.parametrize("key", [False, True], ids=["plain", "encrypted"])
+def test_what_changes_only_at_a_release_is_written_only_then(address, tmp_path, key):
+    """Buffers and averages are some seven times the sum; a stream that is loaded, or adopted, has them again."""
+    secret = tmp_path / "key"
+    new_key(secret)
+    store = Store(address, key=secret if key else None)
+    wide, labels = np.random.default_rng(2).normal(size=(12, 60)) / 9.0, np.zeros(12)
+    plan = Settings(**MADE, release=4, seed=8).plan(dimension=60, horizon=12)
+    expected = plan.stream.run(plan.stream.start(), wide, labels)[0]
+    stream, layers = StoredStream.create(store, "s", plan), []
+    for row in range(12):
+        stream.prepare(wide[row : row + 1], labels[row : row + 1])
+        stream.commit()
+        layers.append(stream.saved.layers)
+        if row in (5, 9):
+            stream = StoredStream(store, plan, store.load("s"))
+    assert all(len(names) == 1 for names in layers)
+    assert [layers[i] == layers[i - 1] for i in range(1, 12)].count(False) == 5  # three releases, and two loads
+    assert len(stream.saved.state) < sum(map(len, store.layers(stream.saved).values())) / 4
+    here = read_state(store.load("s").state, store.layers(stream.saved))
+    for part in ("exact", "secret", "public"):
+        assert same(getattr(here, part), getattr(expected, part))
+    with pytest.raises(StateConflict, match="stored beside it"):
+        read_state(stream.saved.state)
+    plan = Settings(**MADE, release=4).plan(dimension=60, horizon=12)
+    stream = StoredStream.create(store, "adopted", plan)
+    stream.prepare(wide, labels)
+    stream.commit()
+    adopted = StoredStream(store, plan, store.adopt("adopted"))
+    np.testing.assert_array_equal(adopted.model, stream.model)
+
+
 def test_what_needs_all_rows_at_once_is_no_stream(store):
-    plan = Settings("logistic", epsilon=1.0, feature_bound=1.0, classes=2, release="last").plan(2, horizon=900, batch=True)
+    plan = Settings("logistic", epsilon=1.0, feature_bound=1.0, classes=2, release="last").plan(
+        2, horizon=900, batch=True
+    )
     with pytest.raises(Unprovable, match="minimises over all rows at once"):
         StoredStream.create(store, "s", plan)

@@ -34,5 +34,5 @@ def same(some: Arrays, others: Arrays) -> bool:
     return some is others or (
         some.keys() == others.keys()
         and all(array.dtype == others[name].dtype for name, array in some.items())
-        and all(np.array_equal(array, others[name]) for name, array in some.items())
+        and all(array is others[name] or np.array_equal(array, others[name]) for name, array in some.items())
     )

@@ -112,29 +112,38 @@ class State:
         except IsADirectoryError:
             raise InvalidInput(f"{path} is a folder, and a file is written. Give the path of a file.") from None
 
-    def to_bytes(self, extra: Arrays | None = None, *, layers_apart: bool = False) -> bytes:
+    def to_bytes(self, extra: Arrays | None = None, *, layers_apart: bool = False, released: str = "") -> bytes:
         """The content of the file that `dump` writes; `Private.load` reads it.
 
-        With `layers_apart`, the layers of `users` are left out but for their names: a store writes those that are new.
+        With `layers_apart`, what a store has beside the state is left out but for the names: the layers of `users`,
+        and, under the name `released`, the arrays of `as_released`.
         """
         content = io.BytesIO()
-        self._write(content, extra, layers_apart)
+        self._write(content, extra, layers_apart, released)
         return content.getvalue()
 
-    def _write(self, file: BinaryIO, extra: Arrays | None, layers_apart: bool = False) -> None:
+    def as_released(self, extra: Arrays) -> Arrays:
+        """The arrays that change at a release only, with those of `extra`, by their names in a file."""
+        made = {f"{part}/{name}": array for part in _AS_RELEASED for name, array in getattr(self, part).items()}
+        return {"point": self.point, **made, **{f"extra/{name}": array for name, array in extra.items()}}
+
+    def _write(self, file: BinaryIO, extra: Arrays | None, layers_apart: bool = False, released: str = "") -> None:
         header = {name: getattr(self, name) for name in _HEADER}
         header |= {"version": VERSION, "spent": dataclasses.astuple(self.spent)}
-        arrays = {f"{part}/{name}": array for part in _PARTS for name, array in getattr(self, part).items()}
+        header |= {"released": released} if released else {}
         users = {} if self.users is None else self.users.arrays(layers_apart)
+        arrays = {f"exact/{name}": array for name, array in self.exact.items()}
         arrays |= {f"users/{name}": array for name, array in users.items()}
         arrays |= {f"extra/{name}": array for name, array in (extra or {}).items()}
-        write_npz(file, {"header": np.array(json.dumps(header)), "point": self.point, **arrays})
+        arrays |= {} if released else self.as_released({})
+        write_npz(file, {"header": np.array(json.dumps(header)), **arrays})
 
 
 _UnfrozenState = unfrozen(State)
 _HEADER = ("settings", "lineage", "generation", "token", "t", "k")
 _COUNTS = ("generation", "t", "k")
-_PARTS = ("exact", "secret", "public", "numbers")
+_AS_RELEASED = ("secret", "public", "numbers")
+_PARTS = ("exact", *_AS_RELEASED)
 
 
 def learnt_before(state: State) -> Learnt:
@@ -182,12 +191,19 @@ def first_state(
 
 def read_state(source: Source, layers: Layers | None = None) -> State:
     """Read what `State.dump` or `to_bytes` wrote. Use `Private.load`, which also checks that it may be used."""
-    return _state_of(_named(source), *_opened(source), layers)
+    return _state_of(_named(source), *_opened(source, layers), layers)
 
 
-def read_extra(source: Source) -> Arrays:
+def read_extra(source: Source, layers: Layers | None = None) -> Arrays:
     """The `extra` arrays that were written with a state."""
-    return _extra_of(_opened(source)[1])
+    return _extra_of(_opened(source, layers)[1])
+
+
+def part_to_bytes(arrays: Arrays) -> bytes:
+    """A part of a state that a store has beside it, as a layer: that of `State.as_released`."""
+    content = io.BytesIO()
+    write_npz(content, arrays)
+    return content.getvalue()
 
 
 Source = str | os.PathLike[str] | bytes
@@ -226,9 +242,10 @@ def _extra_of(arrays: Arrays) -> Arrays:
     return {name.removeprefix("extra/"): array for name, array in arrays.items() if name.startswith("extra/")}
 
 
-def _opened(source: Source) -> tuple[dict[str, Any], Arrays]:
+def _opened(source: Source, layers: Layers | None = None) -> tuple[dict[str, Any], Arrays]:
     if isinstance(source, bytes):
-        return _read(_named(source), io.BytesIO(source))
+        header, arrays = _read(_named(source), io.BytesIO(source))
+        return header, arrays | _released(header, layers)
     path = source
     _must_be_path(path)
     try:
@@ -238,6 +255,20 @@ def _opened(source: Source) -> tuple[dict[str, Any], Arrays]:
         raise InvalidInput(f"{path} does not exist. Give the file of a dumped stream.") from None
     except OSError:
         raise StateConflict(f"{path} is not a state of taciturn. Give the file of a dumped stream.") from None
+
+
+def _released(header: dict[str, Any], layers: Layers | None) -> Arrays:
+    """The part of a state that a store has beside it, if it is not in the state itself."""
+    if (name := header.get("released")) is None:
+        return {}
+    if layers is None or name not in layers:
+        raise StateConflict(
+            "what this state has of its last release is stored beside it, and is not given. Load it from its store."
+        )
+    try:
+        return read_npz(io.BytesIO(layers[name]))
+    except (OSError, ValueError, KeyError, EOFError, TypeError, RuntimeError, zipfile.BadZipFile, zlib.error):
+        raise StateConflict("the last release of this state is damaged. Restore the database.") from None
 
 
 def _read(name: object, file: BinaryIO) -> tuple[dict[str, Any], Arrays]:

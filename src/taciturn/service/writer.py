@@ -323,8 +323,9 @@ class Writer:
         if not host.served:
             raise StreamClosed(f"{self.name} learns from files, by taciturn learn, and not here.")
         saved = service.store.load(self.name)
-        state = host.private.read(saved.state, service.store.layers(saved))
-        extra = read_extra(saved.state)
+        layers = service.store.layers(saved)
+        state = host.private.read(saved.state, layers)
+        extra = read_extra(saved.state, layers)
         watch = None
         if service.diagnostics and host.contract.bandit is None:
             watched = {name.removeprefix(_WATCH): made for name, made in extra.items() if name.startswith(_WATCH)}

@@ -990,7 +990,7 @@ class Store:
             lineage=second.lineage,
             position=second.position,
             reserved=saved.reserved,
-            state=second.to_bytes(read_extra(saved.state), layers_apart=True),
+            state=second.to_bytes(read_extra(saved.state, layers), layers_apart=True),
             layers=layers,
             input=saved.input,
             about={

@@ -29,7 +29,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
-from taciturn._util.arrays import Array, Arrays
+from taciturn._util.arrays import Array, Arrays, same
 from taciturn.accounting.cost import Cost, Spent, total
 from taciturn.accounting.ledger import Ledger, Position
 from taciturn.accounting.renewal import Charge
@@ -39,7 +39,7 @@ from taciturn.core.hashed_rows import HashedRows, Map
 from taciturn.core.private import Private
 from taciturn.core.protocols import Learner
 from taciturn.core.release import Releases
-from taciturn.core.state import State, new_name, read_extra
+from taciturn.core.state import State, new_name, part_to_bytes, read_extra
 from taciturn.drift import Drift
 from taciturn.errors import InvalidInput, StateConflict
 from taciturn.plan import Plan
@@ -54,6 +54,7 @@ CHARGE = "charge"
 _WATCHED_ROWS = 2**8  # rows that are evaluated by one model, with diagnostics
 _MOST_ENTRIES = 2**19  # entries of all points that are released at once
 _WATCH = "diagnostics."  # prefix of the diagnostics' arrays beside the state
+_APART = 2**14  # bytes from which on what changes only at a release is written only then
 
 
 class Watch(Protocol):
@@ -119,8 +120,9 @@ class StoredStream:
 
     def __init__(self, store: Store, plan: Plan, saved: Saved) -> None:
         private = plan.stream
-        state = private.read(saved.state, store.layers(saved))
-        extra = read_extra(saved.state)
+        layers = store.layers(saved)
+        state = private.read(saved.state, layers)
+        extra = read_extra(saved.state, layers)
         self.store = store
         self.saved = saved
         self.plan = replace(plan, private=private.resumed(state))
@@ -128,6 +130,7 @@ class StoredStream:
         self.watched = {name.removeprefix(_WATCH): made for name, made in extra.items() if name.startswith(_WATCH)}
         self._tip = _Tip(state, Published.resumed(self.plan, state.k, extra), private.problem_at(state))
         self._attempt: Position | None = None  # of a commit whose outcome is not known
+        self._released: tuple[str, Arrays] = "", {}  # what changes only at a release, and the layer that has it
 
     @classmethod
     def create(
@@ -267,20 +270,37 @@ class StoredStream:
         # without a row the state is the same, and its successor is known by the token alone
         position = (max(generation, saved.position[0] + 1), t, k, token if learnt and token else new_name())
         self._attempt = position
+        layer = self._layer_of_release(state.as_released(published.arrays))
+        extra = watched if layer else {**published.arrays, **watched}
+        layers = {each.name: None if each.name in saved.layers else each.to_bytes() for each in _layers(state)}
         self.saved = self.store.commit(
             saved,
             position=position,
             spent=state.spent,
-            state=state.to_bytes({**published.arrays, **watched}, layers_apart=True),
+            state=state.to_bytes(extra, layers_apart=True, released=next(iter(layer), "")),
             input=saved.input if input is None else input,
             releases=[Chunk(saved.position[2] + 1, k, private.timetable.due(k) or 0, text)] if text else [],
-            layers={each.name: None if each.name in saved.layers else each.to_bytes() for each in _layers(state)},
+            layers={**layers, **layer},
             learnt=private.learnt(state),
             visible_at=visible_at,
             requests=requests,
             lease=lease,
         )
         self._committed()
+
+    def _layer_of_release(self, arrays: Arrays) -> dict[str, bytes | None]:
+        """The layer of what changes only at a release: None for its content, if that is stored; none, if it is small.
+
+        Where a row of a model is many times as long in buffers and averages as in the sum that it adds to, a commit
+        between two releases writes the sum alone.
+        """
+        if sum(array.nbytes for array in arrays.values()) < _APART:
+            return {}
+        name, known = self._released
+        if name in self.saved.layers and same(known, arrays):
+            return {name: None}
+        self._released = new_name(), arrays
+        return {self._released[0]: part_to_bytes(arrays)}
 
     def _committed(self) -> None:
         self._tip = self._tip._replace(lines=())
