@@ -37,7 +37,6 @@ from taciturn.service.writer import (
     RETRIES,
     Busy,
     Hashes,
-    Learning,
     RequestTooLarge,
     Writer,
     answer,
@@ -46,6 +45,7 @@ from taciturn.service.writer import (
 )
 from taciturn.store import Closing, Event, Opened, Opening
 from taciturn.store.events import FARTHEST, EventEnded
+from taciturn.streams.stored import StoredStream
 
 if TYPE_CHECKING:
     from taciturn.service.service import Service
@@ -299,10 +299,10 @@ class EventWriter(Writer):
                 self._log.clamp(self._events.milliseconds)
             self._note_redated()
         while conflicts < RETRIES and self._log.waits(by):
-            at = self._learning or self._load()
+            at = self._stream or self._load()
             current = self.service.store.current(at.saved)
             if not current.newest:
-                self._learning, conflicts = None, conflicts + 1
+                self._stream, conflicts = None, conflicts + 1
                 pause(conflicts)
                 continue
             lease = current.lease
@@ -313,10 +313,10 @@ class EventWriter(Writer):
                 learnt += self._learn_next(at, current.visible_at, by)
             except StateConflict:
                 self.service.metrics.count("conflicts", self.name)
-                self._learning, conflicts = None, conflicts + 1
+                self._stream, conflicts = None, conflicts + 1
                 pause(conflicts)
             except BaseException:
-                self._learning = None  # what is in memory may be ahead of the store
+                self._stream = None  # what is in memory may be ahead of the store
                 raise
         return learnt
 
@@ -327,21 +327,20 @@ class EventWriter(Writer):
             self.service.metrics.count("redated", self.name, count)
             LOG.warning("%d events of %s were dated by a clock that was far ahead, and wait anew", count, self.name)
 
-    def _learn_next(self, at: Learning, visible_at: int, by: int) -> int:
+    def _learn_next(self, at: StoredStream, visible_at: int, by: int) -> int:
         """Learn one block of sealed events; how many.
 
         Requests wait while a block is sealed, and while it is committed. So it is small, unless the state is large,
         which each commit writes. Each event counts as the most bytes that one may have: what others hold decides
         nothing.
         """
-        limits, state = self.service.limits, at.state
-        size = sum(array.nbytes for part in (state.exact, state.secret, state.public) for array in part.values())
+        limits = self.service.limits
         fit = max(1, limits.queued_bytes // limits.event)
         with self.service.turns.turn():
-            events = self._log.seal(min(limits.group_rows, fit, max(_BLOCK, size // _BYTES)), by)
-        while len(events) > 1 and isinstance(self._objection(at, at.state.t, len(events)), RequestTooLarge):
+            events = self._log.seal(min(limits.group_rows, fit, max(_BLOCK, at.size // _BYTES)), by)
+        while len(events) > 1 and isinstance(self._objection(at, at.t, len(events)), RequestTooLarge):
             events = events[: len(events) // 2]
-        if not events or events[0].number != at.state.t + 1:
+        if not events or events[0].number != at.t + 1:
             raise StateConflict(f"another process went on with {self.name}.")
         lease = min(FARTHEST, max(LEASE, round(_LEASE_TICKS * self.service.clock.period)))
         self._learn(at, [self._batch(events)], visible_at, lease=lease)

@@ -25,7 +25,6 @@ from taciturn.columns.labels import classes_of
 from taciturn.contract.contract import Contract, contract_of
 from taciturn.contract.model_file import Found, Model, found_in
 from taciturn.core.private import Private
-from taciturn.core.staged import Staged
 from taciturn.errors import InvalidInput
 from taciturn.plan import Plan
 from taciturn.readers.predictions import has_probabilities
@@ -226,7 +225,7 @@ class Host:
         """What stages have found; it is the same at every release, and public since the first."""
         if not self._found_known:
             problem = self.private.problem
-            if isinstance(self.private, Staged):
+            if self.private.stages:
                 saved = self.store.load(self.name)
                 state = self.private.read(saved.state, self.store.layers(saved))
                 problem = self.private.problem_at(state)

@@ -13,7 +13,7 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -22,7 +22,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from taciturn.accounting.cost import Cost, total
 from taciturn.accounting.ledger import Line
-from taciturn.accounting.renewal import Charge
 from taciturn.contract.contract import Contract
 from taciturn.core.state import new_name
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, TaciturnError
@@ -52,8 +51,7 @@ from taciturn.store import AtTick, Saved, Store
 from taciturn.store.book import populations
 from taciturn.store.database import StoreReplaced
 from taciturn.store.events import EVENTS, StreamClosed
-from taciturn.streams.published import Published
-from taciturn.streams.stored import CHARGE
+from taciturn.streams.stored import StoredStream
 
 LOG = logging.getLogger("taciturn")
 
@@ -620,50 +618,30 @@ class Service:
             renewal = renewal_of(self.store, closing, closes.contract.delta, closes.view.k)
             plan = plan.following(renewal)
             followed = {RENEWAL: public_renewal(renewal, closing)}
-        private = plan.stream
-        state = private.draft()
-        lineage = f"{state.lineage} {new_name()}" if state.simulated else state.lineage
-        generation, t, k, token = state.position
-        about = {"contract": contract.digest, "declared": contract.declared, "lineage": lineage, SERVED: True}
-        about |= {CHARGE: Charge.of(private.guarantee).as_data(), **followed}
+        about = {"contract": contract.digest, "declared": contract.declared, SERVED: True, **followed}
         if contract.events is not None:
             about[EVENTS] = True
         if self.seed is not None:
             about["seed"] = self.seed
-        layers = {layer.name: layer.to_bytes() for layer in state.users.layers} if state.users is not None else {}
-        drafted = Saved(
+        hosts: list[Host] = []
+
+        def serve(saved: Saved, layers: Mapping[str, bytes]) -> None:
+            hosts.append(Host(self.store, saved, layers))  # what cannot be served is not stored
+
+        StoredStream.create(
+            self.store,
             name,
-            lineage,
-            (generation, t, k, token or new_name()),
-            private.total_cost,
-            FREE,
-            state.to_bytes(Published.start(plan).arrays, layers_apart=True),
-            json.dumps({"key": secrets.token_hex(32)}).encode(),
-            about,
-            "",
-            population=None if account is None else account.population,
-            neighbours=private.problem.neighbours,
-            layers=frozenset(layers),
-        )
-        host = Host(self.store, drafted, layers)  # what cannot be served is not stored
-        self.store.create(
-            name,
-            lineage=lineage,
-            position=drafted.position,
-            reserved=drafted.reserved,
-            state=drafted.state,
-            input=drafted.input,
+            plan,
             about=about,
-            neighbours=drafted.neighbours,
-            unit=private.unit.name,
+            input=json.dumps({"key": secrets.token_hex(32)}).encode(),
             ledger=account,
-            settings=private.recorded,
-            layers=layers,
             closes=None if closing is None or closing.closed else closing,
+            check=serve,
         )
+        host = hosts[0]
         with self._opening:
             known = self._hosts.get(name)  # which a tick may have opened meanwhile
-            return known if known is not None and known.lineage == lineage else self._shown(host)
+            return known if known is not None and known.lineage == host.lineage else self._shown(host)
 
     def _check(self, contract: Contract) -> None:
         """Reject a contract that a server does not take."""

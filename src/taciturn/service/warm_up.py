@@ -13,11 +13,10 @@ import numpy as np
 
 from taciturn.accounting.unit import User
 from taciturn.contract.contract import contract_of
-from taciturn.core.private import Private
-from taciturn.estimators.published import Published
 from taciturn.plan import Plan
-from taciturn.runs.journal import lines_of
 from taciturn.service.service import Service
+from taciturn.streams.lines import lines_of
+from taciturn.streams.published import Published
 
 LOG = logging.getLogger("taciturn")
 
@@ -47,8 +46,7 @@ def warm_up(service: Service) -> None:
 
 def learn_zeros(plan: Plan) -> None:
     """Learn a row, and then the others up to the row after the second release, within bounds."""
-    private = plan.private
-    assert isinstance(private, Private)
+    private = plan.stream
     width, table = private.problem.dimension, private.timetable
     most = min(_ROWS, _ENTRIES // width, table.horizon or _ROWS, (table.due(2) or _ROWS) + 1)
     state, published = private.draft(), Published.start(plan)
@@ -63,7 +61,6 @@ def learn_zeros(plan: Plan) -> None:
 
 def _kind(plan: Plan) -> tuple[Any, ...]:
     """What decides which loops are compiled."""
-    private = plan.private
-    assert isinstance(private, Private)
+    private = plan.stream
     parts = private.learner, private.calibrated, private.unit, private.problem, private.problem.loss
     return plan.method, plan.averages, plan.memories is None, *(type(part) for part in parts)

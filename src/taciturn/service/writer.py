@@ -8,8 +8,7 @@
    requests with the rounds of their rows, in one transaction (`Store.commit`);
 4. answers.
 
-Releases come at fixed rounds, so how requests are grouped changes nothing that is published. With diagnostics a block
-is learnt in pieces of at most 256 rows, each of which is evaluated by the model in use before it.
+Releases come at fixed rounds, so how requests are grouped changes nothing that is published.
 
 **Claim.** Whenever processes stop, and however many of them serve one store: a request that is answered with its rounds
 is learnt, once, at those rounds; and one that is repeated under the same key, to any process, is never learnt again.
@@ -34,20 +33,18 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cryptography.hazmat.primitives.poly1305 import Poly1305
 
 from taciturn.accounting.unit import User
-from taciturn.core.state import State, new_name, read_extra
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, TaciturnError
 from taciturn.runs.diagnostics import Diagnostics
 from taciturn.service.rows import RowBatch, absent_columns, encoded, read_rows
-from taciturn.store import Chunk, Lease, Request, Saved
+from taciturn.store import Lease, Request
 from taciturn.store.events import StreamClosed
-from taciturn.streams.lines import lines_of
-from taciturn.streams.published import Published
+from taciturn.streams.stored import StoredStream
 
 if TYPE_CHECKING:
     from taciturn.service.service import Service
@@ -85,8 +82,6 @@ SMALL = 2**16
 
 _TIMER = 1e-3  # seconds between two ticks of the event loop's timers
 _SHORT = 2**13  # bytes of a body up to which it is hashed at once
-_WATCHED_ROWS = 2**8  # rows that are evaluated by one model, with diagnostics
-_WATCH = "diagnostics."
 
 Outcome = tuple[int, int] | Exception
 """The first and the last round of a request's rows, or why they were not learnt."""
@@ -170,16 +165,6 @@ class Entry:
     """One for each client that waits: the same request may come twice."""
 
 
-@dataclass(frozen=True, eq=False)
-class Learning:
-    """A stream that learns: as the store has it, its state, what was published, and diagnostics. Secret."""
-
-    saved: Saved
-    state: State
-    published: Published
-    watch: Diagnostics | None
-
-
 async def gather(waiting: Callable[[], int], expected: int, took: float) -> None:
     """Wait for more requests before a commit, after one that took some seconds, and whose clients were just answered.
 
@@ -220,7 +205,7 @@ class Writer:
         self._queue: list[Entry] = []
         self._waiting: dict[bytes, Entry] = {}
         self._task: asyncio.Task[None] | None = None
-        self._learning: Learning | None = None
+        self._stream: StoredStream | None = None
         self._hashes: Hashes | None = None
 
     async def learn(self, key: str, media: str, body: bytes) -> tuple[int, int]:
@@ -316,23 +301,19 @@ class Writer:
 
     # In a thread.
 
-    def _load(self) -> Learning:
+    def _load(self) -> StoredStream:
         """The stream as the store has it now; what was learnt and not committed is discarded."""
         service = self.service
         host = service.host(self.name)
         if not host.served:
             raise StreamClosed(f"{self.name} learns from files, by taciturn learn, and not here.")
-        saved = service.store.load(self.name)
-        layers = service.store.layers(saved)
-        state = host.private.read(saved.state, layers)
-        extra = read_extra(saved.state, layers)
-        watch = None
+        stream = StoredStream(service.store, host.plan, service.store.load(self.name))
         if service.diagnostics and host.contract.bandit is None:
-            watched = {name.removeprefix(_WATCH): made for name, made in extra.items() if name.startswith(_WATCH)}
-            watch = Diagnostics(host.private.problem, bool(host.contract.target.names), state.t, watched)
-        self._hashes = Hashes(bytes.fromhex(json.loads(saved.input)["key"]))
-        self._learning = Learning(saved, state, Published.resumed(host.plan, state.k, extra), watch)
-        return self._learning
+            classifies = bool(host.contract.target.names)
+            stream.watch = Diagnostics(host.private.problem, classifies, stream.t, stream.watched)
+        self._hashes = Hashes(bytes.fromhex(json.loads(stream.saved.input)["key"]))
+        self._stream = stream
+        return stream
 
     def _outcomes(self, group: Sequence[Entry]) -> list[Outcome]:
         """The outcome of each request; an error that was not foreseen is that of the request that causes it."""
@@ -357,10 +338,10 @@ class Writer:
         seen: set[tuple[int, str]] = set()
         try:
             for attempt in range(RETRIES):
-                at = self._learning or self._load()
+                at = self._stream or self._load()
                 current = self.service.store.current(at.saved, [entry.key for entry in group])
                 if not current.newest:
-                    self._learning = None
+                    self._stream = None
                     pause(attempt)
                     continue
                 lease = current.lease
@@ -369,28 +350,28 @@ class Writer:
                     if wait > 0.0:
                         time.sleep(wait)
                         waited += wait
-                        self._learning = None
+                        self._stream = None
                         continue
                 try:
                     return self._attempt(at, group, current.requests, current.visible_at)
                 except StateConflict:
                     self.service.metrics.count("conflicts", self.name)
-                    self._learning = None
+                    self._stream = None
                     position = at.saved.position[0], at.saved.position[3]
                     if position in seen:  # no process went on with it: the conflict is another
                         raise
                     seen.add(position)
                     pause(attempt)
         except BaseException:
-            self._learning = None  # what is in memory may be ahead of the store
+            self._stream = None  # what is in memory may be ahead of the store
             raise
         raise Busy(f"other processes were faster with {self.name} {RETRIES} times. Try again in a second.")
 
-    def _attempt(self, at: Learning, group: Sequence[Entry], learnt: Any, visible_at: int) -> list[Outcome]:
+    def _attempt(self, at: StoredStream, group: Sequence[Entry], learnt: Any, visible_at: int) -> list[Outcome]:
         """Steps 2 and 3 of the order above."""
         outcomes: list[Outcome] = []
         fresh: list[Entry] = []
-        t = at.state.t
+        t = at.t
         for entry in group:
             known: Request | None = learnt.get(entry.key)
             if known is not None:
@@ -414,7 +395,7 @@ class Writer:
 
     def _learn(
         self,
-        at: Learning,
+        at: StoredStream,
         batches: Sequence[RowBatch],
         visible_at: int,
         requests: Sequence[Request] = (),
@@ -422,54 +403,31 @@ class Writer:
     ) -> None:
         """Learn rows as one block, and commit it; `visible_at` is the tick of the last release."""
         service, host = self.service, self.service.host(self.name)
-        private, plan = host.private, host.plan
-        of_users = isinstance(private.unit, User)
-        state, published, lines, bad_rows = at.state, at.published, [], 0
+        of_users = isinstance(host.private.unit, User)
+        before, bad_rows = at.t, 0
         for X, y, users, bad in encoded(batches, host.contract, labelled=True):
             bad_rows += int(bad.sum())
-            for rows in _pieces(len(y), service.limits.rows if at.watch is None else _WATCHED_ROWS):
-                ids = users[rows] if of_users and users is not None else None
-                prepared = private.prepare(state, X[rows], y[rows], ids)
-                if at.watch is not None:
-                    at.watch(X[rows], y[rows], published.model, private.problem_at(state))
-                state, releases = prepared.state, prepared.releases
-                if len(releases):
-                    published, models = published.after(releases)
-                    lines.append(lines_of(plan, releases, models))
-        watched = {} if at.watch is None else {f"{_WATCH}{name}": made for name, made in at.watch.arrays().items()}
-        layers = state.users.layers if state.users is not None else ()
-        text = b"".join(lines)
-        generation, _, k, token = state.position
-        content = state.to_bytes({**published.arrays, **watched}, layers_apart=True)
-        added = {layer.name: None if layer.name in at.saved.layers else layer.to_bytes() for layer in layers}
+            start = 0
+            while start < len(y):
+                rows = slice(start, start + at.stride(len(y) - start))
+                at.prepare(X[rows], y[rows], users[rows] if of_users and users is not None else None)
+                start = rows.stop
+        released = at.waiting > 0
         with service.turns.turn():
             now = service.clock.now()
             tick = service.clock.visible_at(now, visible_at)
-            saved = service.store.commit(
-                at.saved,
-                position=(generation, state.t, k, token or new_name()),
-                spent=state.spent,
-                state=content,
-                input=at.saved.input,
-                releases=[Chunk(at.saved.position[2] + 1, k, private.timetable.due(k) or 0, text)] if text else [],
-                layers=added,
-                learnt=private.learnt(state),
-                visible_at=tick,
-                requests=requests,
-                lease=Lease(service.id, now + max(LEASE, lease)),
-            )
-        self._learning = replace(at, saved=saved, state=state, published=published)
+            at.commit(visible_at=tick, requests=requests, lease=Lease(service.id, now + max(LEASE, lease)))
         service.metrics.count("commits", self.name)
-        service.metrics.count("rows", self.name, state.t - at.state.t)
+        service.metrics.count("rows", self.name, at.t - before)
         service.metrics.count("bad_rows", self.name, bad_rows)
         for batch in batches:
             if batch.plain is None:  # else each row has all columns
                 for column, count in absent_columns(batch.records or (), host.contract).items():
                     service.metrics.count("absent", self.name, count, column)
-        if text and service.clock.now() > tick:
+        if released and service.clock.now() > tick:
             service.metrics.count("late", self.name)
 
-    def _objection(self, at: Learning, t: int, rows: int) -> Exception | None:
+    def _objection(self, at: StoredStream, t: int, rows: int) -> Exception | None:
         """Why these rows cannot be learnt after round t; it depends on their number only."""
         if at.saved.closed:
             return StreamClosed(f"{self.name} is closed, and learns no more.")
@@ -483,28 +441,19 @@ class Writer:
             )
         if rows == 1:
             return None
-        most = max(1, MOST_RELEASED // len(at.published.model))
-        if len(private.timetable.following(at.state.k, t + rows, 2 * most)) > most:
+        most = max(1, MOST_RELEASED // len(at.model))
+        if len(private.timetable.following(at.k, t + rows, 2 * most)) > most:
             return RequestTooLarge(f"these rows would release more than {most:,} models at once. Send fewer rows.")
         return None
 
     def diagnostics(self) -> tuple[int, dict[str, Any] | None]:
         """NOT PRIVATE: rows so far, and what diagnostics say of them, as of the last commit."""
-        at = self._learning or self._load()
-        return at.state.t, None if at.watch is None else at.watch.as_data()
+        at = self._stream or self._load()  # a block may be learnt meanwhile
+        return at.committed, None if at.watch is None else at.watch.as_data()
 
     def forget(self) -> None:
         """Load the stream again before the next block."""
-        self._learning = None
-
-
-def _pieces(rows: int, most: int) -> list[slice]:
-    """Slices of at most so many rows, in order.
-
-    >>> _pieces(5, 2)
-    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
-    """
-    return [slice(start, min(start + most, rows)) for start in range(0, rows, most)]
+        self._stream = None
 
 
 def key_reused() -> KeyReused:

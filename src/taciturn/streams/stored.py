@@ -24,13 +24,13 @@ whoever learns those rows again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 from taciturn._util.arrays import Array, Arrays, same
-from taciturn.accounting.cost import Cost, Spent, total
+from taciturn.accounting.cost import FREE, Cost, Spent, total
 from taciturn.accounting.ledger import Ledger, Position
 from taciturn.accounting.renewal import Charge
 from taciturn.core.accounted import Prepared
@@ -65,6 +65,9 @@ class Watch(Protocol):
 
     def arrays(self) -> Arrays:
         """Their state."""
+
+    def as_data(self) -> dict[str, Any]:
+        """What they say so far."""
 
 
 class _Tip(NamedTuple):
@@ -144,6 +147,7 @@ class StoredStream:
         ledger: Ledger | None = None,
         closes: Saved | None = None,
         label: str | None = None,
+        check: Callable[[Saved, Mapping[str, bytes]], None] = lambda saved, layers: None,
     ) -> StoredStream:
         """Begin a stream: its whole cost is reserved, and its first state committed, before its first row.
 
@@ -161,6 +165,9 @@ class StoredStream:
             A stream of the same store that ends in the same transaction.
         label : str, optional
             What the ledger calls it, by default its name.
+        check : callable
+            Called with the stream as it will be stored, and the layers of its users' records: nothing is reserved or
+            stored if it raises an error.
         """
         private = plan.stream
         if ledger is not None and private.seed is not None:
@@ -168,19 +175,35 @@ class StoredStream:
         state = private.draft()
         lineage = f"{state.lineage} {new_name()}" if state.simulated else state.lineage
         generation, t, k, token = state.position
+        layers = {layer.name: layer.to_bytes() for layer in _layers(state)}
+        drafted = Saved(
+            name,
+            lineage,
+            (generation, t, k, token or new_name()),
+            private.total_cost,
+            FREE,
+            state.to_bytes(Published.start(plan).arrays, layers_apart=True),
+            input,
+            {CHARGE: Charge.of(private.guarantee).as_data(), **(about or {})},
+            "",
+            population=None if ledger is None else ledger.population,
+            neighbours=private.neighbours,
+            layers=frozenset(layers),
+        )
+        check(drafted, layers)
         saved = store.create(
             name,
             lineage=lineage,
-            position=(generation, t, k, token or new_name()),
-            reserved=private.total_cost,
-            state=state.to_bytes(Published.start(plan).arrays, layers_apart=True),
+            position=drafted.position,
+            reserved=drafted.reserved,
+            state=drafted.state,
             input=input,
-            about={CHARGE: Charge.of(private.guarantee).as_data(), **(about or {})},
-            neighbours=private.neighbours,
+            about=drafted.about,
+            neighbours=drafted.neighbours,
             unit=private.unit.name,
             ledger=ledger,
             settings=private.recorded,
-            layers={layer.name: layer.to_bytes() for layer in _layers(state)},
+            layers=layers,
             closes=closes,
             label=label,
         )
@@ -375,6 +398,12 @@ class StoredStream:
 
     def _together(self, cost: Cost) -> Spent:
         return total([self.saved.earlier, cost]).spent_at(self._private.privacy.delta)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the arrays of its state; users' records are beside them. Public, as shapes are."""
+        state = self._now.state
+        return sum(array.nbytes for part in (state.exact, state.secret, state.public) for array in part.values())
 
     @property
     def waiting(self) -> int:
