@@ -53,13 +53,30 @@ def test_two_hundred_kills(address):
     assert kill_repeatedly(address, 200) > 100
 
 
+LIBRARIES = (
+    "numba, scipy.special, scipy.optimize, uvicorn, starlette.applications, jinja2, typer, msgspec, cryptography"
+)
+
+
+def seconds_of_libraries():
+    """CPU time that a server of anyone takes, on this machine and now, to import what ours imports."""
+    before = os.times()
+    subprocess.run([sys.executable, "-c", f"import {LIBRARIES}"], check=True)
+    after = os.times()
+    return after.children_user + after.children_system - before.children_user - before.children_system
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the time of a process from /proc")
-def test_a_killed_server_predicts_again_within_three_seconds(tmp_path):
-    """The command itself, from its start to the first prediction by a model that was released before."""
+def test_a_killed_server_predicts_again_soon(tmp_path):
+    """The command itself, from its start to the first prediction by a model that was released before.
+
+    In less than 2.5 times the CPU time of importing its libraries, and on a machine that is not busy within three
+    seconds.
+    """
     address, port = str(tmp_path / "streams.db"), free_port()
     secret = new_store(address)
     command = [sys.executable, "-m", "taciturn", "serve", "--store", address, "--port", str(port), "--tick", "50ms"]
-    durations = []
+    durations, ratios = [], []
     for _ in range(2):
         began = time.monotonic()
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=dict(os.environ))
@@ -75,12 +92,13 @@ def test_a_killed_server_predicts_again_within_three_seconds(tmp_path):
                     time.sleep(0.01)
             durations.append(time.monotonic() - began)
             spent = sum(map(int, Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
-            assert spent / os.sysconf("SC_CLK_TCK") < 1.5, "of 3 seconds on a machine that has half a core to spare"
+            ratios.append(spent / os.sysconf("SC_CLK_TCK") / seconds_of_libraries())
             client.insist(some_rows(25), f"key {len(durations)}")
             while client.predict(some_rows(1)).json()["release"] < 2:
                 time.sleep(0.02)
         finally:
             process.kill()
             process.wait()
+    assert min(ratios) < 2.5, ratios
     if os.getloadavg()[0] < os.cpu_count():
         assert min(durations) < 3.0, durations
