@@ -132,22 +132,3 @@ def test_what_is_spent_is_the_whole_budget_once_and_never_more():
     assert spent == sorted(spent)
     assert 0.999 < spent[-1] <= 1.0
     assert stream.cost.within(stream.plan.private.privacy)
-
-
-def test_sums_are_learnt_as_rows_are():
-    """The same model, by the same seed; what minimises over all rows at once has no sums."""
-    from taciturn import Unprovable, block_statistics
-
-    settings = Settings("squared", epsilon=1.0, feature_bound=1.0, label_bound=1.0, release=5, seed=1)
-    plan = settings.plan(dimension=2, horizon=10)
-    X, y = np.random.default_rng(1).uniform(-0.5, 0.5, (10, 2)), np.linspace(-1.0, 1.0, 10)
-    rows, sums = Stream(plan), Stream(plan)
-    rows.learn(X, y)
-    learner, point = sums.next_learner()
-    assert len(sums.learn_sums([block_statistics(learner, point, X[:5], y[:5])])) == 1
-    sums.learn_sums([block_statistics(learner, point, X[a:b], y[a:b]) for a, b in ((7, 10), (5, 7))])
-    assert (sums.t, sums.k) == (rows.t, rows.k) == (10, 2)
-    assert (sums.model == rows.model).all()
-    offline = Settings("logistic", epsilon=1.0, feature_bound=1.0, classes=2, release="last").plan(2, 100, batch=True)
-    with pytest.raises(Unprovable, match="minimises over all rows"):
-        Stream(offline).next_learner()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -21,11 +21,6 @@ from taciturn.accounting.guarantee import Guarantee
 from taciturn.accounting.ledger import Ledger, LedgerLike, as_ledger
 from taciturn.accounting.renewal import Charge, Renewal
 from taciturn.core.accounted import Prepared
-from taciturn.core.block_sums import Admission, BlockSums
-from taciturn.core.hashed_rows import HashedRows, Map
-from taciturn.core.participation import Layers
-from taciturn.core.private import Private
-from taciturn.core.protocols import Learner
 from taciturn.core.release import Releases
 from taciturn.core.state import State, read_extra
 from taciturn.drift import Drift
@@ -133,44 +128,6 @@ class Stream:
         So an estimator can decide at the last moment that another stream, opened meanwhile, is the one to use.
         """
         return self._learn(lambda state: self.plan.private.prepare(state, X, y, users, now), wanted)
-
-    def learn_sums(self, blocks: Iterable[BlockSums], admission: Admission | None = None) -> Releases:
-        """Learn from sums in the place of rows, as `Private.run_sums` does, and return what they released."""
-        releases = self._learn(lambda state: self._of_sums.prepare_sums(state, blocks, admission))
-        assert releases is not None
-        return releases
-
-    def admit(self, users: Any, now: datetime | None = None) -> Admission:
-        """Which of the next rows count, as `Private.admit` decides; nothing is stored."""
-        self.must_learn()
-        with self._lock:
-            return self._of_sums.admit(self._live, users, now)
-
-    def admit_hashed(self, parts: Sequence[HashedRows], map: Map, now: datetime | None = None) -> Admission:
-        """The same by workers, as `Private.admit_hashed` decides: ids are hashed by `hash_rows`, under `user_key`."""
-        self.must_learn()
-        with self._lock:
-            return self._of_sums.admit_hashed(self._live, parts, map, now)
-
-    @property
-    def user_key(self) -> bytes:
-        """The key under which users' ids are hashed. Secret."""
-        with self._lock:
-            records = self._live.users
-        if records is None:
-            raise InvalidInput("the unit of privacy is an example: ids are not read.")
-        return records.key
-
-    def next_learner(self) -> tuple[Learner, Array]:
-        """The learner with which sums of the next rows are made, and the point released last."""
-        self.must_learn()
-        with self._lock:
-            state = self._live
-            return self._of_sums.learner_at(state), state.point
-
-    @property
-    def _of_sums(self) -> Private:
-        return self.plan.stream
 
     def _learn(self, prepare: Callable[[State], Prepared], wanted: Callable[[], bool] | None = None) -> Releases | None:
         private = self.plan.private
@@ -341,14 +298,6 @@ class Stream:
         """The cost of the releases so far, as a value that adds."""
         return self._now.cost
 
-    def to_bytes(self, extra: Arrays | None = None, *, layers_apart: bool = False) -> tuple[State, bytes]:
-        """The state, and the content of a checkpoint of it, as `State.to_bytes` makes it. Both hold secrets."""
-        self.must_learn()
-        with self._lock:
-            self._open()
-            state = self._live
-            return state, state.to_bytes(self._extra(extra), layers_apart=layers_apart)
-
     def dump(self, path: str | os.PathLike[str], extra: Arrays | None = None) -> None:
         """Write a checkpoint of the stream. It holds secrets: protect the file like the data."""
         self.must_learn()
@@ -362,14 +311,13 @@ class Stream:
         plan: Plan,
         path: str | os.PathLike[str] | bytes,
         ledger: LedgerLike | None = None,
-        layers: Layers | None = None,
     ) -> Stream:
         """Resume from a checkpoint, under the same plan, with the calibration that the stream began with."""
         stream, extra = cls.__new__(cls), read_extra(path)
         if "model" not in extra:
             name = "this content" if isinstance(path, bytes) else path
             raise StateConflict(f"{name} has no model besides its state. Give the file of a dumped model.")
-        state = plan.private.load(path, ledger, layers)
+        state = plan.private.load(path, ledger)
         plan = replace(plan, private=plan.private.resumed(state))
         stream._begin(plan, state, Published.resumed(plan, state.k, extra))
         return stream
