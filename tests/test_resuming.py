@@ -48,7 +48,7 @@ from taciturn import (
     pqftl,
     private_sum,
 )
-from taciturn.accounting import ledger as books
+from taciturn.accounting.memory_store import IN_MEMORY
 from taciturn.algorithms.stages import Ranges, Scales
 from taciturn.core.protocols import Certificate
 from taciturn.core.staged import Staged
@@ -281,7 +281,7 @@ def test_states_of_several_machines_go_on_side_by_side(name, elsewhere, tmp_path
     here = cases(seed=None)[name]
     state, _ = here.run(here.start(), X[:5], Y[:5])
     state.dump(tmp_path / "foreign.npz")
-    books._BOOKS.clear()  # as in another process
+    IN_MEMORY.clear()  # as in another process
     elsewhere()
     there = cases(seed=None)[name]
     own, foreign = there.start(), there.load(tmp_path / "foreign.npz")

@@ -39,6 +39,7 @@ from taciturn import (
     pigd,
 )
 from taciturn.accounting import ledger as books
+from taciturn.accounting.memory_store import IN_MEMORY
 from taciturn.compiled import passes
 from taciturn.core import loop
 from taciturn.core import private as private_module
@@ -704,7 +705,7 @@ def test_a_load_that_a_ledger_rejects_can_be_tried_with_another(tmp_path):
     private = pigd(PROBLEM, BUDGET, HORIZON)
     state, _ = private.run(private.start(), X[:2], Y[:2])
     state.dump(tmp_path / "state.npz")
-    books._BOOKS.pop(state.lineage)  # as in another process
+    IN_MEMORY.clear()  # as in another process
     with pytest.raises(BudgetExhausted):
         private.load(tmp_path / "state.npz", Ledger(Privacy(0.1, 1e-6)))
     private.run(private.load(tmp_path / "state.npz", Ledger()), X[2:4], Y[2:4])

@@ -46,7 +46,7 @@ from taciturn import (
     pgiga,
     pigd,
 )
-from taciturn.accounting import ledger as books
+from taciturn.accounting.memory_store import IN_MEMORY
 from taciturn.core.state import described, fingerprint, name_of, read_extra, read_state
 from taciturn.problem.column_maps import Standardise
 
@@ -359,7 +359,7 @@ def test_private_and_states_can_be_pickled():
     assert again == one
     assert again.settings == one.settings
     assert "calibrated" not in vars(pickle.loads(pickle.dumps(one)))
-    assert pickle.loads(pickle.dumps(state)).lineage in books._BOOKS
+    assert pickle.loads(pickle.dumps(state)).lineage in IN_MEMORY
     assert pickle.loads(pickle.dumps(Gaussian("S"))) == Gaussian("S")
 
 
@@ -525,7 +525,7 @@ def test_of_racing_loads_one_goes_on(tmp_path):
     one = private()
     state = one.start()
     state.dump(tmp_path / "state.npz")
-    books._BOOKS.pop(state.lineage)
+    IN_MEMORY.clear()
     wins, ready = [], threading.Barrier(8)
 
     def go():

@@ -1135,36 +1135,3 @@ def ended_told(line: Line) -> dict[str, Any]:
 def unknown_stream() -> StateConflict:
     """The error about a lineage that is not in the ledger."""
     return StateConflict("this ledger does not know the stream. Open it first.")
-
-
-_BOOKS: dict[str, Ledger] = {}  # for as long as the process lives: forgetting a stream would let a copy go on
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_BOOKS.clear)  # a forked child has opened nothing yet
-
-
-def enter(lineage: str, ledger: Ledger) -> Ledger:
-    """The ledger that guards `lineage` in this process: `ledger`, unless there is one already."""
-    return _BOOKS.setdefault(lineage, ledger)
-
-
-def is_open(lineage: str) -> bool:
-    """Whether a ledger guards `lineage` in this process."""
-    return lineage in _BOOKS
-
-
-def leave(lineage: str, ledger: Ledger) -> None:
-    """Forget that `ledger` guards `lineage`, which it has rejected."""
-    if _BOOKS.get(lineage) is ledger:
-        _BOOKS.pop(lineage, None)
-
-
-def guard_of(lineage: str) -> Ledger:
-    """The ledger that guards `lineage` in this process."""
-    if (ledger := _BOOKS.get(lineage)) is None:
-        raise StateConflict(
-            "this state's stream is not open in this process, and may go on in another. Dump it there and load it "
-            f"here, or {SECOND_STREAM}, naming its ledger."
-        )
-    return ledger

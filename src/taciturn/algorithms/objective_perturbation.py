@@ -12,11 +12,11 @@ from typing import Any, Literal
 import numpy as np
 
 from taciturn._util.arrays import Array
-from taciturn.accounting import ledger as books
 from taciturn.accounting.cost import Cost, total
 from taciturn.accounting.gdp import Privacy, epsilon_of
 from taciturn.accounting.guarantee import Guarantee
 from taciturn.accounting.ledger import LedgerLike, as_ledger
+from taciturn.accounting.memory_store import IN_MEMORY
 from taciturn.accounting.objective import delta_perturbed, epsilon_perturbed, log_moment, shift_of
 from taciturn.accounting.unit import EXAMPLE, Unit
 from taciturn.core.accounted import OTHER_SETTINGS, Accounted, Prepared, must_be_state
@@ -147,8 +147,8 @@ class ObjectivePerturbation(Accounted):
         self._resumed(state, 0)
         if state.point.shape != (self.problem.size,) or state.point.dtype != np.float64:
             raise damaged(f"the point should be float64 of shape {(self.problem.size,)}", "arrays")
-        if ledger is None and books.is_open(state.lineage):
-            ledger = books.guard_of(state.lineage)
+        if ledger is None and state.lineage in IN_MEMORY:
+            ledger = IN_MEMORY.ledger_of(state.lineage)
         return self._open(state, as_ledger(ledger))
 
     def resumed(self, state: State) -> ObjectivePerturbation:

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from taciturn._util.arrays import Array
-from taciturn.accounting import ledger as books
 from taciturn.accounting.cost import Cost
 from taciturn.accounting.ledger import JUST_NOW, ONE_OFF, Learnt, Ledger, LedgerLike, as_ledger
+from taciturn.accounting.memory_store import IN_MEMORY
 from taciturn.accounting.unit import Unit, User
 from taciturn.core.release import Releases
 from taciturn.core.schedule import Timetable
@@ -158,7 +158,7 @@ class Accounted:
                 "these releases were prepared under other settings. Commit them where they were prepared."
             )
         if self.seed is None and new is not used:
-            ledger = books.guard_of(used.lineage)
+            ledger = IN_MEMORY.ledger_of(used.lineage)
             ledger.commit(used.lineage, used.position, new.position, new.spent, self.learnt(new))
 
     def learnt(self, state: State) -> Learnt:
@@ -177,7 +177,7 @@ class Accounted:
         total_cost = self._resumed(state, 0).total_cost
         neighbours = self.neighbours
         try:  # opening a stream that the ledger knows checks its position, and changes nothing
-            ledger = books.guard_of(state.lineage)
+            ledger = IN_MEMORY.ledger_of(state.lineage)
             at = state.position
             ledger.open(state.lineage, total_cost, neighbours, state.spent, at, unit=self.unit.name)
         except StateConflict:
@@ -187,8 +187,8 @@ class Accounted:
     def _open(self, state: State, ledger: Ledger, learnt: Learnt | None = None) -> State:
         """Enter `state` into a ledger; its rows were learnt at any time before, if `learnt` does not say when."""
         if self.seed is None:
-            known = books.is_open(state.lineage)
-            if not books.enter(state.lineage, ledger).same_as(ledger):
+            known = state.lineage in IN_MEMORY
+            if not IN_MEMORY.enter(state.lineage, ledger).same_as(ledger):
                 raise StateConflict("this stream is open in another ledger of this process. Leave out ledger=.")
             neighbours = self.neighbours
             try:
@@ -201,7 +201,7 @@ class Accounted:
                 )
             except (BudgetExhausted, StoreUnavailable, Unprovable):  # nothing is open: another ledger may take it
                 if not known:
-                    books.leave(state.lineage, ledger)
+                    IN_MEMORY.leave(state.lineage, ledger)
                 raise
         return state
 

@@ -28,11 +28,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array, Arrays, Integers, same
-from taciturn.accounting import ledger as books
 from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.guarantee import Guarantee
 from taciturn.accounting.ledger import ONE_OFF, LedgerLike, as_ledger
+from taciturn.accounting.memory_store import IN_MEMORY
 from taciturn.accounting.unit import EXAMPLE, Example, Unit, User
 from taciturn.core.accounted import OTHER_SETTINGS, Accounted, Prepared, must_be_state
 from taciturn.core.block_sums import Admission, BlockSums, as_sum
@@ -793,8 +793,8 @@ class Private(Accounted):
         `path` names a file, or is its content, as bytes. `layers` are users' records that a store has beside it.
         """
         state = self.read(path, layers)
-        if ledger is None and books.is_open(state.lineage):
-            ledger = books.guard_of(state.lineage)
+        if ledger is None and state.lineage in IN_MEMORY:
+            ledger = IN_MEMORY.ledger_of(state.lineage)
         return self.resumed(state)._open(state, as_ledger(ledger))
 
     def read(self, path: str | os.PathLike[str] | bytes, layers: Layers | None = None) -> State:
@@ -822,7 +822,7 @@ class Private(Accounted):
         one = self.resumed(state)
         if self.seed is not None:
             return state
-        ledger = books.guard_of(state.lineage) if ledger is None else as_ledger(ledger)
+        ledger = IN_MEMORY.ledger_of(state.lineage) if ledger is None else as_ledger(ledger)
         return one._open(following(state, lineage=new_name(), spent=FREE), ledger)
 
     def _next_state(self, state: State, at: Standing, users: UserRecords | None) -> State:
