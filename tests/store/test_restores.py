@@ -438,6 +438,28 @@ def test_a_backup_that_lacks_what_the_witness_knows_is_noticed_while_it_is_open(
         store.check_newest()
 
 
+def test_a_backup_that_lacks_a_stream_is_noticed_without_a_witness(tmp_path):
+    """Its other streams are where they were, and its ledger has forgotten a reservation."""
+    path = tmp_path / "streams.db"
+    create(path, None)
+    store, reader = Store(path), Store(path)
+    backup = path.read_bytes()
+    store.create("another", lineage="b", position=(0, 0, 0, "0"), reserved=COST, ledger=Ledger(path))
+    reader.check_newest()
+    newest = path.read_bytes()
+    path.write_bytes(backup)
+    for here in (store, reader):
+        for look in (here.check_newest, lambda here=here: here.at_tick(0, {})):
+            with pytest.raises(StoreReplaced, match="is missing"):
+                look()
+        with pytest.raises(StoreReplaced, match="is missing"):
+            here.create("another", lineage="c", position=(0, 0, 0, "0"), reserved=COST, ledger=Ledger(path))
+    assert path.read_bytes() == backup
+    path.write_bytes(newest)
+    reader.check_newest()
+    assert len(store.at_tick(0, {})) == 2
+
+
 def test_no_stream_begins_in_a_backup_that_is_put_back_while_it_is_open(tmp_path):
     """Its witness would know it, and reject the newest database, which lacks it."""
     path, witness = tmp_path / "streams.db", tmp_path / "witness.db"

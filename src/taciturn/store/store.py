@@ -451,6 +451,7 @@ class Store:
             self._tell_closed(closes)
         if book is not None:
             book.tell_witness(lineage)
+        self._note(saved.lineage, saved.place)
         self._tell_witness(saved.lineage, saved.place)
         return saved
 
@@ -575,6 +576,12 @@ class Store:
             here = Place(int(generation), chain, previous=previous)
             self._must_follow(name, lineage, here, newest.get(lineage))
             self._note(lineage, here)
+        missing = newest.keys() - {lineage for _, lineage, *_ in rows}
+        if missing:  # no stream is ever removed
+            raise StoreReplaced(
+                f"stream {min(missing)[:8]}, which this process has seen, is missing in {self.address}: it was "
+                "replaced by a backup or a copy while it was in use. Continue the newest database."
+            )
 
     def commit(
         self,
