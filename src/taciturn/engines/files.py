@@ -174,7 +174,7 @@ class FileStream:
 
     def _open(self) -> StoredStream:
         """The stream as its last commit left it: what a batch that failed has learnt is not in it."""
-        return StoredStream(self.store, self.plan, self.store.load(self.name))
+        return StoredStream(self.store, self.plan, *self.store.load_with_layers(self.name))
 
     def learn(self, query: str, batch: int, files: Sequence[str]) -> Sequence[Any]:
         """Learn the files of a batch, in this order, and commit; the releases. Nothing, if it was learnt before."""

@@ -108,7 +108,7 @@ class Host:
     saved : Saved
         The stream, as it is now.
     layers : dict, optional
-        Contents of its users' records; by default those in the store.
+        Contents of its layers; by default those in the store, which another process may have replaced since.
 
     Attributes
     ----------
@@ -226,8 +226,8 @@ class Host:
         if not self._found_known:
             problem = self.private.problem
             if self.private.stages:
-                saved = self.store.load(self.name)
-                state = self.private.read(saved.state, self.store.layers(saved))
+                saved, layers = self.store.load_with_layers(self.name)
+                state = self.private.read(saved.state, layers)
                 problem = self.private.problem_at(state)
             self._found = found_in(problem)
             self._found_known = True

@@ -467,12 +467,12 @@ class Service:
 
     def _open(self, name: str) -> Host | None:
         with self._opening:
-            saved = self.store.load(name)
+            saved, layers = self.store.load_with_layers(name)
             known = self._hosts.get(name)
             if known is not None and known.lineage == saved.lineage:
                 return known
             try:
-                return self._shown(Host(self.store, saved))
+                return self._shown(Host(self.store, saved, layers))
             except NotForServers:
                 self._unshown.add(f"{name} {saved.lineage}")
                 return None

@@ -307,7 +307,7 @@ class Writer:
         host = service.host(self.name)
         if not host.served:
             raise StreamClosed(f"{self.name} learns from files, by taciturn learn, and not here.")
-        stream = StoredStream(service.store, host.plan, service.store.load(self.name))
+        stream = StoredStream(service.store, host.plan, *service.store.load_with_layers(self.name))
         if service.diagnostics and host.contract.bandit is None:
             classifies = bool(host.contract.target.names)
             stream.watch = Diagnostics(host.private.problem, classifies, stream.t, stream.watched)

@@ -515,17 +515,26 @@ class Store:
 
         The witness is told of it: the process that committed it may have stopped before.
         """
+        return self._load(name)[0]
+
+    def load_with_layers(self, name: str) -> tuple[Saved, dict[str, bytes]]:
+        """The same with the contents of its layers, as of one moment: another process may commit between two reads."""
+        saved, sealed = self._load(name, ", content")
+        return saved, self._opened_layers(saved, sealed)
+
+    def _load(self, name: str, more: str = "") -> tuple[Saved, list[Row]]:
+        """A stream, and the rows of its layers: their names, and `more` of them."""
         newest = dict(self._newest)  # before it is read, as another thread may commit meanwhile
         with self.database.transaction(write=False) as now:
             self.database.must_have_the_witness(now)  # else it is not told of what is shown from here on
             found = now.rows(f"SELECT {_FIELDS} FROM streams WHERE name = ?", name)
-            layers = now.rows("SELECT name FROM layers WHERE lineage = ?", found[0][1]) if found else []
+            layers = now.rows(f"SELECT name{more} FROM layers WHERE lineage = ?", found[0][1]) if found else []
         if not found:
             known = ", ".join(self.names()) or "none"
             raise InvalidInput(f"{self.address} has no stream {name!r}; it has {known}. Check the name.")
-        saved = replace(self._read(found[0]), layers=frozenset(name for (name,) in layers))
+        saved = replace(self._read(found[0]), layers=frozenset(name for name, *_ in layers))
         self._must_be_newest(saved.name, saved.lineage, saved.place, newest.get(saved.lineage))
-        return saved
+        return saved, layers
 
     def _must_be_newest(self, name: str, lineage: str, here: Place, newest: Place | None) -> None:
         """Reject a stream, as it was read, that is behind what this process had seen before, or its witness has seen.
@@ -849,15 +858,19 @@ class Store:
         """Contents of the layers of users' records that a state needs. Secret."""
         with self.database.transaction(write=False) as now:
             rows = now.rows("SELECT name, content FROM layers WHERE lineage = ?", saved.lineage)
-        if self._key is not None:
-            _must_be_encrypted(f"the users' records of {saved.name}", *(blob for _, blob in rows))
-        read = {name: self._plain(bytes(blob), saved.lineage, 0, f"layer {name}") for name, blob in rows}
+        read = self._opened_layers(saved, rows)
         if read.keys() != saved.layers:
             raise StateConflict(
                 f"{saved.name} went on while its users' records were read, or some of them are missing. Load it again; "
                 "restore the database if that does not help."
             )
         return read
+
+    def _opened_layers(self, saved: Saved, rows: Sequence[Row]) -> dict[str, bytes]:
+        """Contents of layers by name, decrypted."""
+        if self._key is not None:
+            _must_be_encrypted(f"the users' records of {saved.name}", *(blob for _, blob in rows))
+        return {name: self._plain(bytes(blob), saved.lineage, 0, f"layer {name}") for name, blob in rows}
 
     def _record_spent_within(self, now: Transaction, new: Saved, learnt: Learnt, releases: bool) -> None:
         assert new.population is not None

@@ -90,6 +90,9 @@ class StoredStream:
         How it learns.
     saved : Saved
         The stream as `Store.load` gave it.
+    layers : dict, optional
+        Contents of its layers, as `Store.load_with_layers` gave them; by default those in the store, which another
+        process may have replaced since.
 
     Attributes
     ----------
@@ -121,9 +124,9 @@ class StoredStream:
     >>> folder.cleanup()
     """
 
-    def __init__(self, store: Store, plan: Plan, saved: Saved) -> None:
+    def __init__(self, store: Store, plan: Plan, saved: Saved, layers: Mapping[str, bytes] | None = None) -> None:
         private = plan.stream
-        layers = store.layers(saved)
+        layers = store.layers(saved) if layers is None else layers
         state = private.read(saved.state, layers)
         extra = read_extra(saved.state, layers)
         self.store = store
