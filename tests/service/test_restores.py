@@ -1,5 +1,6 @@
 """A backup that is put back under running servers: none of it is shown or learnt from, until the newest is back."""
 
+import asyncio
 import contextlib
 import logging
 import threading
@@ -17,6 +18,7 @@ from taciturn.service.server import running
 from taciturn.service.service import Service
 from taciturn.service.tokens import COOKIE
 from taciturn.store import Store
+from taciturn.store.database import StoreReplaced
 
 pytestmark = pytest.mark.privacy
 
@@ -108,6 +110,27 @@ def test_three_servers_show_nothing_of_a_backup_that_is_put_back(kept, tmp_path,
         assert contents(servers.models()) == contents(shown)
         assert [client.get("/readyz").status_code for client in servers.clients] == [200] * 3
         assert third.learn(some_rows(100, 4), "four").json()["first"] == 201
+
+
+def test_a_token_that_was_revoked_is_not_that_of_a_backup_before_the_next_tick(kept, tmp_path):
+    """Neither where the table is read again, nor where an unknown secret is looked for."""
+    service, _ = service_at(kept.address)
+    token, secret = service.tokens.create(["admin"])
+    kept.back_up("old")
+    service.tokens.revoke(token.id)
+    service.create("another", service.host(NAME).contract)
+    kept.back_up("newest")
+    kept.put_back("old")
+    with pytest.raises(StoreReplaced):
+        service.tokens.refresh()
+    with pytest.raises(StoreReplaced):
+        asyncio.run(service.tokens.find(secret, service.in_thread))
+    assert service.tokens.check(secret) is None
+    assert service.replaced is None
+    kept.put_back("newest")
+    service.tokens.refresh()
+    assert service.tokens.check(secret) is None
+    service.close()
 
 
 def test_no_route_and_no_page_answers_for_a_backup(tmp_path):

@@ -238,7 +238,7 @@ class Service:
         self.read_only = read_only
         self.secure = secure
         self.id = new_name()
-        self.tokens = Tokens(store.database)
+        self.tokens = Tokens(store.database, store.check_newest)
         self.metrics = Metrics()
         self.changes = Changes()
         self.writers: dict[str, Writer] = {}
@@ -375,7 +375,6 @@ class Service:
             replaced = None
             try:
                 if self.replaced is not None:  # tokens may be those of the copy, in which one that was revoked is valid
-                    self.store.check_newest()
                     self.tokens.refresh()
                 changed = self._look()
             except StoreReplaced as error:

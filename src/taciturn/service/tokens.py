@@ -120,6 +120,9 @@ class Tokens:
     ----------
     database : Database
         Where they are.
+    check_newest : callable
+        Raises an error if the database was put back: one that was revoked may be live in a backup. It is called after
+        tokens are read and before they are used.
 
     Examples
     --------
@@ -135,8 +138,9 @@ class Tokens:
     >>> folder.cleanup()
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, check_newest: Callable[[], None] = lambda: None) -> None:
         self.database = database
+        self._check_newest = check_newest
         self._table = _Table({}, {}, {}, {})
         self._reading = threading.Lock()
         self.refresh()
@@ -235,6 +239,7 @@ class Tokens:
         with self._reading:
             with self.database.transaction(write=False) as database:
                 rows = database.rows(f"SELECT {_FIELDS} FROM tokens WHERE revoked IS NULL")
+            self._check_newest()
             by_hash = {bytes(row[1]): _read(row) for row in rows}
             self._table = _Table(by_hash, {token.id: token for token in by_hash.values()}, {}, {})
 
@@ -280,6 +285,8 @@ class Tokens:
                     _hash(secret),
                     _hash(secret),
                 )
+            if rows:
+                self._check_newest()
             for row in rows:
                 self._put(bytes(row[1]), _read(row))
         return self.check(secret)
