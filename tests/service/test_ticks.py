@@ -72,6 +72,16 @@ def test_a_witness_that_was_not_told_is_told_before_a_release_is_shown(tmp_path)
         assert now.rows("SELECT generation FROM witnessed WHERE subject = ?", lineage) == [(1,)]
 
 
+def test_a_stream_that_was_adopted_takes_the_place_of_the_first_where_no_more_are_shown(tmp_path, caplog):
+    service = many_at(tmp_path, 2, witness=False, limits=Limits(streams=2))
+    service.refresh()
+    made = Store(tmp_path / "streams.db").adopt("s1")
+    service.refresh()
+    assert not caplog.text
+    assert service.host("s1").lineage == made.lineage
+    service.close()
+
+
 def test_nothing_is_shown_of_a_store_of_which_a_stream_went_on_without_its_witness(tmp_path):
     """As when it is opened."""
     service = many_at(tmp_path, 2)

@@ -392,7 +392,8 @@ class Service:
         again = set(list(self._unread)[:_READ_AGAIN])
         unread: dict[str, str] = {}
         views: list[tuple[Host, View]] = []
-        self._open_count = sum(not each.closed and each.name in known for each in found)
+        shown = {host.lineage for host in known.values()}  # one that was adopted has its name, and takes its place
+        self._open_count = sum(not each.closed and each.lineage in shown for each in found)
         for each in found:
             if each.name in self._unread and each.name not in known and each.name not in again:
                 continue
