@@ -45,6 +45,7 @@ from taciturn.errors import InvalidInput, StateConflict
 from taciturn.plan import Plan
 from taciturn.problem.problem import Problem
 from taciturn.store import Chunk, Lease, Request, Saved, Store
+from taciturn.store.database import StoreReplaced
 from taciturn.streams.lines import lines_of
 from taciturn.streams.published import Published
 
@@ -77,6 +78,9 @@ class _Tip(NamedTuple):
     published: Published
     problem: Problem
     lines: tuple[bytes, ...] = ()
+
+    def __repr__(self) -> str:
+        return "_Tip(secrets not shown)"
 
 
 class StoredStream:
@@ -352,7 +356,13 @@ class StoredStream:
 
     def read(self, after: int = 0) -> Iterator[Chunk]:
         """The releases of commits that this object knows, in order, from the chunk that holds number `after` + 1 on."""
-        while after < self.saved.position[2] and (found := self.store.chunk(self.saved.lineage, after + 1)) is not None:
+        while after < self.saved.position[2]:
+            found = self.store.chunk(self.saved.lineage, after + 1)
+            if found is None:
+                raise StoreReplaced(
+                    f"release {after + 1} of {self.saved.name} was committed, and is not in {self.store.address} now. "
+                    "Continue the newest database."
+                )
             chunk, _ = found
             after = chunk.last
             yield chunk
