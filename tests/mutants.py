@@ -71,7 +71,6 @@ SELECTED = (
     "mechanisms/test_tree.py",
     "mechanisms/test_prefix_sum_endless.py::test_an_endless_stream_is_paid_for_in_advance",
     "mechanisms/test_decayed_blt.py",
-    "mechanisms/test_steady_gaussian.py",
     "problem/test_problem.py",
     "problem/test_features.py",
     "problem/test_weighted.py",
@@ -367,24 +366,6 @@ MUTANTS = (
         "mechanisms/decayed_blt.py",
         "first = th[:, None] * first + row",
         "first = th[:, None] * first * (np.linalg.norm(row) < 10.0) + row",
-    ),
-    Mutant(
-        "influence that fades, charged for one release",
-        "mechanisms/steady_gaussian.py",
-        "fading = float(all_of_it) * series",
-        "fading = float(all_of_it)",
-    ),
-    Mutant(
-        "a release at the horizon, sooner than others, is not charged",
-        "mechanisms/steady_gaussian.py",
-        "* math.log(fade)) + float(shorter)",
-        "* math.log(fade))",
-    ),
-    Mutant(
-        "a step that does not contract as it states",
-        "learners/igd.py",
-        "eta = 1.0 / (self.problem.ridge * self.forget)",
-        "eta = 2.0 / (self.problem.ridge * self.forget)",
     ),
     Mutant(
         "sums that forget, charged for one row of a user",

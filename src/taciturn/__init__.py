@@ -15,7 +15,6 @@ __version__ = "0.2.0.dev0"
 # from it, and tests compare the stub `__init__.pyi`, the reference and the documentation with it.
 _HOME = {
     "Absolute": "problem.losses",
-    "Anytime": "mechanisms.anytime",
     "BLT": "mechanisms.blt",
     "BinaryTree": "mechanisms.tree",
     "BlockSums": "core.block_sums",
@@ -69,8 +68,6 @@ _HOME = {
     "Squared": "problem.losses",
     "State": "core.state",
     "StateConflict": "errors",
-    "SteadyGaussian": "mechanisms.steady_gaussian",
-    "SteadyIGD": "learners.igd",
     "StoreUnavailable": "errors",
     "TaciturnError": "errors",
     "TickSums": "learners.tick_sums",

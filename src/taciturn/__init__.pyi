@@ -54,17 +54,14 @@ from taciturn.learners.ftrl import FTRL as FTRL
 from taciturn.learners.giga import GIGA as GIGA
 from taciturn.learners.igd import IGD as IGD
 from taciturn.learners.igd import FadingIGD as FadingIGD
-from taciturn.learners.igd import SteadyIGD as SteadyIGD
 from taciturn.learners.linear_bandit import LinearBandit as LinearBandit
 from taciturn.learners.qftl import QFTL as QFTL
 from taciturn.learners.tick_sums import TickSums as TickSums
-from taciturn.mechanisms.anytime import Anytime as Anytime
 from taciturn.mechanisms.blt import BLT as BLT
 from taciturn.mechanisms.decayed_blt import DecayedBLT as DecayedBLT
 from taciturn.mechanisms.exponential import Exponential as Exponential
 from taciturn.mechanisms.gaussian import Gaussian as Gaussian
 from taciturn.mechanisms.sqrt import SquareRoot as SquareRoot
-from taciturn.mechanisms.steady_gaussian import SteadyGaussian as SteadyGaussian
 from taciturn.mechanisms.tree import BinaryTree as BinaryTree
 from taciturn.problem.features import Chain as Chain
 from taciturn.problem.features import FeatureMap as FeatureMap
@@ -101,7 +98,6 @@ __all__ = [
     "IGD",
     "QFTL",
     "Absolute",
-    "Anytime",
     "BinaryTree",
     "BlockSums",
     "Box",
@@ -148,8 +144,6 @@ __all__ = [
     "Squared",
     "State",
     "StateConflict",
-    "SteadyGaussian",
-    "SteadyIGD",
     "StoreUnavailable",
     "TaciturnError",
     "TickSums",

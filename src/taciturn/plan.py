@@ -148,7 +148,6 @@ from taciturn.learners.ftrl import FTRL
 from taciturn.learners.linear_bandit import LinearBandit
 from taciturn.learners.qftl import QFTL
 from taciturn.learners.second_moment import SecondMoment
-from taciturn.mechanisms.anytime import Anytime
 from taciturn.mechanisms.blt import BLT
 from taciturn.mechanisms.decayed_blt import DecayedBLT
 from taciturn.mechanisms.lattice import OnLattice
@@ -1159,5 +1158,6 @@ def _strategies(private: Private) -> list[PrefixSum]:
     """Every strategy for sums that the horizon allows; of sums that forget, their own."""
     if isinstance(private.mechanism, DecayedBLT):
         return [private.mechanism]
-    with_horizon: list[PrefixSum] = [BinaryTree(refined=False), BinaryTree(), SquareRoot(), BLT(4), BLT(5)]
-    return [Anytime(), *(with_horizon if private.timetable.horizon else [BLT(8)])]
+    if private.timetable.horizon is None:
+        return [BLT(8)]
+    return [BinaryTree(refined=False), BinaryTree(), SquareRoot(), BLT(4), BLT(5)]

@@ -103,7 +103,7 @@ def test_no_other_pattern_is_farther(algorithm):
 
 
 @pytest.mark.parametrize("unit", [User(3), User(3, 1), User(3, apart=2), User(5, 2, 3)], ids=str)
-@pytest.mark.parametrize("strategy", ["blt", "square root", "tree", "refined tree", "anytime"])
+@pytest.mark.parametrize("strategy", ["blt", "square root", "tree", "refined tree"])
 def test_the_pattern_of_the_pair_is_what_the_strategy_charges(strategy, unit):
     """`‖C u‖` of the rows that count is `sensitivity_to`, or below it where another pattern or a bound is larger."""
     private = private_sum(1, 1.0, BUDGET, T, strategy=STRATEGIES[strategy], schedule=every(3), unit=unit)

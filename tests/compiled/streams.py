@@ -17,7 +17,6 @@ from taciturn import (
     IGD,
     QFTL,
     Absolute,
-    Anytime,
     BinaryTree,
     Box,
     ClassSums,
@@ -101,7 +100,6 @@ STRATEGIES = {
     "tree": BinaryTree(),
     "plain tree": BinaryTree(refined=False),
     "root": SquareRoot(),
-    "anytime": Anytime(),
     "decayed": DecayedBLT(11, buffers=2),
     "restarted": Restarting(2),
 }

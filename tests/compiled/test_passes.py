@@ -17,7 +17,6 @@ from taciturn import (
     GIGA,
     IGD,
     QFTL,
-    Anytime,
     BinaryTree,
     Box,
     DecayedBLT,
@@ -38,7 +37,6 @@ from taciturn.core import loop
 from taciturn.core.loop import Definition, pass_for
 from taciturn.learners import implicit_step
 from taciturn.mechanisms import exponential, gaussian, prefix_sum
-from taciturn.mechanisms.anytime import EpochCoder
 from taciturn.mechanisms.blt import BLTCoder, RestartedCoder
 from taciturn.mechanisms.decayed_blt import DecayedCoder, Lasting
 from taciturn.mechanisms.sqrt import RootCoder
@@ -66,8 +64,8 @@ MECHANISMS = {
     exponential.EndlessRace: [("experts", "exponential", "every, endless")],
     prefix_sum.Finite: [("qftl, ball", "blt", "every"), ("ftrl, hinge, ball", "tree", "every")],
     prefix_sum.Endless: [
-        ("qftl, ball", "anytime", "every, endless"),
-        ("ftrl, hinge, ball", "anytime", "every, endless"),
+        ("qftl, ball", "blt", "geometric, endless"),
+        ("ftrl, hinge, ball", "blt", "geometric, endless"),
     ],
     prefix_sum.LastingSums: [
         ("qftl, ball", "blt", "every, endless"),
@@ -76,9 +74,9 @@ MECHANISMS = {
     ],
     Lasting: [("qftl, ball", "decayed", "every, endless"), ("ftrl, hinge, ball", "decayed", "every 7")],
 }
-CODERS = {TreeCoder: "tree", RootCoder: "root", BLTCoder: "blt", EpochCoder: "anytime", DecayedCoder: "decayed"}
+CODERS = {TreeCoder: "tree", RootCoder: "root", BLTCoder: "blt", DecayedCoder: "decayed"}
 CODERS[RestartedCoder] = "restarted"
-OF = {TreeCoder: BinaryTree(), RootCoder: SquareRoot(), BLTCoder: BLT(), EpochCoder: Anytime()}
+OF = {TreeCoder: BinaryTree(), RootCoder: SquareRoot(), BLTCoder: BLT()}
 OF |= {DecayedCoder: DecayedBLT(11, buffers=2), RestartedCoder: Restarting(2)}
 SETS = [WholeSpace(), L2Ball(0.4), Box(-0.2, 0.3)]
 

@@ -19,8 +19,8 @@ ONE_BUFFER, LEADER_BUFFER = (
     ("qftl, ball", "blt, one buffer", "every"),
     ("ftrl, hinge, ball", "blt, one buffer", "every 7"),
 )
-ENDLESS, RARE = ("qftl, ball", "anytime", "every"), ("qftl, one hot, ball", "blt", "at")
-ANYTIME, FTRL = ("ftrl, hinge, ball", "anytime", "every"), ("ftrl, softmax, box", "blt", "every 7")
+RARE, FTRL = ("qftl, one hot, ball", "blt", "at"), ("ftrl, softmax, box", "blt", "every 7")
+ROOT_SUMS = ("qftl, ball", "root", "every")
 THROUGH_ROOT, KINKED = ("ftrl, hinge, ball", "root", "every 7"), ("ftl, hinge, space", "gaussian", "at")
 LOGISTIC, SQUARED = ("ftl, logistic, space", "gaussian", "at"), ("ftl, squared, box", "gaussian", "every 7")
 EWOO, EXPERTS = ("ewoo, logistic", "exponential", "every"), ("experts", "exponential", "every")
@@ -31,7 +31,7 @@ SPARSE_FADING, SPARSE_GIGA = (*FADING, "compressed"), (*GIGA, "compressed")
 MARGIN, SPARSE_MARGIN = ("ftrl, multi hinge, ball", "blt", "every 7"), ("ftrl, margins met", "tree", "every")
 MARGIN_LOSSES, SPARSE_MARGIN = ("ewoo, margins met", "exponential", "every"), (*SPARSE_MARGIN, "compressed")
 CURVED, CURVED_ROOT = ("ftrl, curved, ball", "blt", "every 7"), ("ftrl, curved, ball", "root", "every 7")
-CURVED_REST = ("ftrl, curved, ball", "anytime", "every 7, endless")
+CURVED_REST = ("ftrl, curved, ball", "blt", "geometric, endless")
 CURVED_TREE = ("ftrl, curved softmax, box", "tree", "geometric")
 SPARSE_FTRL = ("ftrl, softmax, ball", "blt", "every 7", "compressed")
 ARMS = ("linear bandit, own models", "blt", "every 7")
@@ -57,9 +57,8 @@ CASES = [
 ]
 CASES += [
     LEADER_BUFFER,
-    ENDLESS,
+    ROOT_SUMS,
     RARE,
-    ANYTIME,
     FTRL,
     THROUGH_ROOT,
     KINKED,
@@ -72,7 +71,7 @@ CASES += [
 ]
 CASES += [SPARSE, SPARSE_BALL, SPARSE_BOX, SPARSE_PRINTED, SPARSE_FADING, SPARSE_GIGA, SPARSE_FTRL]
 CASES += [("igd, logistic, space", "gaussian", "every"), ("qftl, one hot, box", "plain tree", "geometric")]
-CASES += [("ftrl, softmax, box", "anytime", "every"), ("ftrl, one hot, ball", "tree", "every")]
+CASES += [("ftrl, one hot, ball", "tree", "every")]
 CASES += [("ftl, softmax, ball", "gaussian", "at"), MARGIN, SPARSE_MARGIN, MARGIN_LOSSES]
 CASES += [CURVED, CURVED_ROOT, CURVED_TREE, CURVED_REST]
 
@@ -118,7 +117,7 @@ COMPRESSED = {
 }
 LATTICE = {
     "no noise": (" + take(noise, at, left)", "", IGD),
-    "no noise on sums": (" + take(noise, at, left)", "", ENDLESS),
+    "no noise on sums": (" + take(noise, at, left)", "", ROOT_SUMS),
     "rows are rounded down": ("* per_step + 0.5) + take", "* per_step) + take", IGD),
 }
 STRATEGIES = {
@@ -126,7 +125,6 @@ STRATEGIES = {
     "a buffer that does not fade": ("old * decays[i] + row", "old + row", ONE_BUFFER),
     "a buffer of a leader that does not fade": ("old * decays[i] + row", "old + row", LEADER_BUFFER),
     "a buffer that is left out": ("out + old * weights[i]", "out", BLT),
-    "a sum that starts anew": ("take(total, j, size - j) * decay + row", "row", ENDLESS),
     "a noisy sum that starts anew": ("take(total, j, left) * decay + noisy", "noisy", BLT),
     "a sum without noise": (" + take(noise, at, left)", "", BLT),
     "noisy rows are rounded down": ("encoded * per_step + 0.5", "encoded * per_step", BLT),
@@ -182,8 +180,6 @@ LEADER = {
     "noise of one release for all": ("take(noise, k * size + j, left)", "take(noise, j, left)", FTRL),
     "encoded rows are rounded down": ("encoded * to_steps + 0.5", "encoded * to_steps", FTRL),
     "gradients that go on": ("put(total, j, left, zeros())", "pass", FTRL),
-    "an epoch's total that forgets": ("take(epoch, j, left) + row", "row", ANYTIME),
-    "a past that is forgotten": ("added + take(past, j, left)", "added", ANYTIME),
     "a gradient in other columns": ("np.uint64(here[p])", "np.uint64(p)", SPARSE_FTRL),
     "compressed gradients off their lattice": (
         "here[p])] += np.rint(entry * per_lattice) * lattice",

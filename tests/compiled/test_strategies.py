@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from taciturn.compiled import blt, lattice, passes, tree
-from taciturn.mechanisms.anytime import EpochCoder
 from taciturn.mechanisms.blt import BLTCoder, fitted
 from taciturn.mechanisms.sqrt import RootCoder
 from taciturn.mechanisms.tree import TreeCoder
@@ -21,7 +20,6 @@ CODERS = {
     "tree": TreeCoder(40, refined=True),
     "plain tree": TreeCoder(40, refined=False),
     "root": RootCoder(40),
-    "epochs": EpochCoder(5, 0.3, 40),
     **{f"blt of {buffers}": BLTCoder(40, *fitted(40, buffers)) for buffers in range(1, 10)},
 }
 CUTS = st.lists(st.integers(0, 40), max_size=5)

@@ -36,7 +36,6 @@ from taciturn import (
     GIGA,
     IGD,
     QFTL,
-    Anytime,
     BinaryTree,
     Exponential,
     Gaussian,
@@ -68,7 +67,7 @@ def schedules_of(learner, mechanism):
         return ["at", "every 7"]
     return [
         *SCHEDULES,
-        *(ENDLESS if mechanism in ("gaussian", "exponential", "blt", "anytime") and " of " not in learner else ()),
+        *(ENDLESS if mechanism in ("gaussian", "exponential", "blt") and " of " not in learner else ()),
     ]
 
 
@@ -241,7 +240,7 @@ def test_blocks_are_blocks(monkeypatch):
 
 
 RESUMED = [("ftrl, softmax, box", strategy, "every 7") for strategy in STRATEGIES]
-RESUMED += [("qftl, ball", "blt", "every"), ("qftl, ball", "tree", "geometric"), ("total", "anytime", "every, endless")]
+RESUMED += [("qftl, ball", "blt", "every"), ("qftl, ball", "tree", "geometric"), ("total", "blt", "geometric, endless")]
 RESUMED += [("ftl, squared, box", "gaussian", "every 7"), ("ftl, logistic, ball", "gaussian", "geometric")]
 RESUMED += [("fading, softmax, ball", "gaussian", "geometric"), ("ewoo, hinge", "exponential", "every, endless")]
 RESUMED += [("suffix of igd", "gaussian", "every 7"), ("fading, hinge, ball", "gaussian", "every, endless")]
@@ -374,7 +373,7 @@ OWN = {
     "set": (IGD(replace(RIDGED, domain=MyBall(0.4))), Gaussian(), Definition),
     "set without a parent": (GIGA(replace(RIDGED, domain=Diagonal(0.4))), Gaussian(), Definition),
     "loss of ftrl": (FTRL(replace(FREE, loss=MyLogistic())), BinaryTree(), Definition),
-    "set of ftrl": (FTRL(replace(FREE, domain=Diagonal(0.4))), Anytime(), Definition),
+    "set of ftrl": (FTRL(replace(FREE, domain=Diagonal(0.4))), BLT(), Definition),
     "set of qftl": (QFTL(problem(Squared(), MyBall(0.4))), BinaryTree(), BatchPass),
     "loss of ftl": (FTL(replace(RIDGED, loss=MyLogistic())), Gaussian(), Definition),
     "set of ftl": (FTL(replace(RIDGED, domain=MyBall(0.4))), Gaussian(), Definition),
@@ -503,7 +502,7 @@ def test_what_another_wrote_goes_by_the_definition():
 # The same numbers in another shape.
 
 FORMS = [("igd, logistic, ball", "gaussian"), ("qftl, box", "blt")]
-FORMS += [("ftrl, softmax, ball", "tree"), ("total", "anytime")]
+FORMS += [("ftrl, softmax, ball", "tree"), ("total", "blt")]
 
 
 @pytest.mark.parametrize("compiled", [True, False])

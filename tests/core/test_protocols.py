@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from instances import LEARNERS
-from taciturn import Anytime, Certificate, Exponential, Gaussian, SteadyGaussian
+from taciturn import BLT, Certificate, Exponential, Gaussian
 from taciturn.checks.learners import MECHANISMS
 from taciturn.checks.mechanisms import (
     MechanismCase,
@@ -21,7 +21,7 @@ from taciturn.checks.mechanisms import (
 )
 from taciturn.core.protocols import misfit
 
-ENDLESS = {"l2/tail": Gaussian(), "l2/fading": SteadyGaussian(), "range/tail": Exponential(), "l2/entry": Anytime()}
+ENDLESS = {"l2/tail": Gaussian(), "range/tail": Exponential(), "l2/entry": BLT(8)}
 
 
 # Certificates.

@@ -20,7 +20,6 @@ from taciturn import (
     FTRL,
     IGD,
     QFTL,
-    Anytime,
     BinaryTree,
     BudgetExhausted,
     Exponential,
@@ -360,7 +359,7 @@ def test_step_fit_and_a_schedule_that_ends():
 
 def test_without_a_horizon():
     """Stages first, and then for ever."""
-    private = staged(mechanism=Anytime(2), horizon=None, seed=5)
+    private = staged(mechanism=BLT(2), horizon=None, seed=5)
     state, releases = private.run(private.start(), np.vstack([X, X]), np.append(Y, Y))
     assert [release.t for release in releases] == list(range(36, 121, 6))
     assert private.guarantee.proven

@@ -12,7 +12,6 @@ import numpy as np
 from taciturn import (
     BLT,
     QFTL,
-    Anytime,
     BinaryTree,
     Hinge,
     L2Ball,
@@ -36,12 +35,9 @@ STRATEGIES: dict[str, PrefixSum] = {
     "blt, 1 buffer": BLT(1),
     "blt, mean": BLT(3, "mean"),
     "blt, average": BLT(3, "average"),
-    "anytime": Anytime(),
-    "anytime, 2 buffers": Anytime(2, share=0.5),
 }
 TREES = ["tree", "refined tree"]
 MULTIPLYING = [name for name in STRATEGIES if name not in TREES]
-EPOCHS = [name for name in STRATEGIES if name.startswith("anytime")]
 
 LOWER_BOUND = {2**10: 2.91, 2**14: 3.79, 2**17: 4.45, 2**20: 5.11}
 """Largest error at mu = 1 that no strategy for so many sums can beat: the mean of the matrix's n singular values."""

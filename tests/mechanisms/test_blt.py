@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.strategies import dense
-from taciturn import BLT, Anytime, InvalidInput, L2Ball, Privacy, Problem, Squared, pqftl, private_sum
+from taciturn import BLT, InvalidInput, L2Ball, Privacy, Problem, Squared, pqftl, private_sum
 from taciturn.accounting.unit import Participation
 from taciturn.compiled.passes import blt_errors
 from taciturn.mechanisms import blt
@@ -318,8 +318,8 @@ def test_a_strategy_for_the_average_has_less_noise_in_it(n, before, after, more)
     assert errors[1] < 0.95 * errors[0]
 
 
-@pytest.mark.parametrize(("t", "most", "epochs"), [(2**10, 4.51, 5.05), (2**20, 5.83, 7.32)])
-def test_one_strategy_for_all_rounds_has_less_noise_than_doubling_epochs(t, most, epochs):
+@pytest.mark.parametrize(("t", "most"), [(2**10, 4.51), (2**20, 5.83)])
+def test_one_strategy_serves_all_rounds_with_little_noise(t, most):
     """Its largest error up to t, what rounding adds included, also of the 4,185 entries of PQFTL with 90 features."""
     budget = Privacy(1.0, 1e-6)
     squared = Problem(Squared(), L2Ball(0.5), 90, label_bound=1.0)
@@ -327,8 +327,6 @@ def test_one_strategy_for_all_rounds_has_less_noise_than_doubling_epochs(t, most
         errors = private.calibrated.noise_sd(t) * budget.mu / float(private.learner.certificate.at(1))
         assert errors <= most
         assert private.calibrated.start()[0]["buffers"].shape == (8, private.learner.statistic_size)
-    coder = Anytime().coder(None)
-    assert coder.sensitivity * float(coder.error(t - 1)) == pytest.approx(epochs, abs=0.01)
 
 
 @pytest.mark.parametrize(

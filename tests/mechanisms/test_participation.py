@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechanisms.strategies import CASES, EPOCHS, STRATEGIES, TREES, dense, encoded
-from taciturn import BLT, Anytime, BinaryTree, InvalidInput, Privacy, SquareRoot, every, private_sum
+from mechanisms.strategies import CASES, STRATEGIES, TREES, dense, encoded
+from taciturn import BLT, BinaryTree, InvalidInput, Privacy, SquareRoot, every, private_sum
 from taciturn.accounting.unit import ONCE, Participation
 from taciturn.checks.strategies import patterns
 from taciturn.core.schedule import Timetable
@@ -66,10 +66,7 @@ def ratios(name: str, n: int, most: int = MOST) -> np.ndarray:
     return np.array(found)
 
 
-EXACT = [name for name in STRATEGIES if name not in EPOCHS]
-
-
-@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("name", list(STRATEGIES))
 @pytest.mark.parametrize("n", SIZES)
 def test_the_worst_pattern_is_exact(name, n):
     """To the 1e-12 by which a BLT rounds up, and never less."""
@@ -78,23 +75,14 @@ def test_the_worst_pattern_is_exact(name, n):
     assert np.max(found) <= 1.0 + 1.1e-12
 
 
-@pytest.mark.parametrize("name", EPOCHS)
-@pytest.mark.parametrize("n", [2, 7, 14])
-def test_doubling_epochs_are_bounded(name, n):
-    """At most 20 % above: even for one row, the stated 1 is above the longest column."""
-    found = ratios(name, n, 200)
-    assert np.min(found) >= 1.0 - 1e-14
-    assert np.max(found) <= 1.2
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(STRATEGIES))
 @pytest.mark.parametrize("n", range(1, 15))
 def test_every_pattern_of_up_to_fourteen_blocks(name, n):
     """As above, with all that fit in memory: up to 5 million patterns a case."""
-    found = ratios(name, n, 5_000_000 if name in EXACT[:3] else 200_000)
+    found = ratios(name, n, 5_000_000 if name in list(STRATEGIES)[:3] else 200_000)
     assert np.min(found) >= 1.0 - 1e-14
-    assert np.max(found) <= (1.2 if name in EPOCHS else 1.0 + 1.1e-12)
+    assert np.max(found) <= 1.0 + 1.1e-12
 
 
 @settings(max_examples=60)
@@ -332,7 +320,7 @@ def test_the_cost_covers_a_unit_s_rows(name, unit, privacy):
     distance = float(np.linalg.norm(encoded(mechanism, rows) - encoded(mechanism, -rows))) * step / mechanism.sd
     assert distance <= mu
     assert mechanism.cost(None).within(privacy)
-    assert privacy is TINY or distance >= (0.85 if name in EPOCHS else 0.999) * mu
+    assert privacy is TINY or distance >= 0.999 * mu
 
 
 @pytest.mark.parametrize("name", TREES)
@@ -375,9 +363,9 @@ def test_a_block_holds_no_more_rows_than_examples():
     assert one == four < 0.97 * calibrated(BLT(), Participation(4, 4, 1), rounds=4).sd
 
 
-@pytest.mark.parametrize("strategy", [BLT(8), Anytime()])
-def test_without_a_horizon(strategy):
-    """One strategy, or doubling epochs, paid for in advance; the strategies of all epochs are stored."""
+def test_without_a_horizon():
+    """One strategy, paid for in advance."""
+    strategy = BLT(8)
     certificate = private_sum(3, 1.5, BUDGET).learner.certificate
     sds = {}
     for unit in (ONCE, Participation(4, 1, 64), Participation(4, 4, 1)):
@@ -390,15 +378,13 @@ def test_without_a_horizon(strategy):
                 stated, Timetable(every(rounds), None), 3, BUDGET, "exact", numbers := mechanism.numbers(1)
             )
             assert again.cost(None) == mechanism.cost(None)
-            epochs = 4 if unit == ONCE else 1 + (2**23 // rounds).bit_length() + 1
-            alone = 3 if unit == ONCE else 2  # a strategy that starts again has one lattice step
-            assert len(numbers) == (alone if isinstance(strategy, BLT) else epochs)
+            assert len(numbers) == (3 if unit == ONCE else 2)  # a strategy that starts again has one lattice step
             assert again.numbers(1).keys() == numbers.keys()
     assert sds[ONCE, 1] < sds[Participation(4, 1, 64), 1] < sds[Participation(4, 4, 1), 1] < 3.9 * sds[ONCE, 1]
     assert sds[Participation(4, 4, 1), 2000] == pytest.approx(4.0 * sds[ONCE, 2000], rel=1e-2)
 
 
-@pytest.mark.parametrize("strategy", [BLT(), BinaryTree(), SquareRoot(), Anytime()])
+@pytest.mark.parametrize("strategy", [BLT(), BinaryTree(), SquareRoot()])
 def test_a_restored_stream_has_the_strategy_it_began_with(strategy):
     """And the same cost, from the numbers alone."""
     unit = Participation(4, 1, 5)

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from compiled.streams import Restarting
 from taciturn import (
     BLT,
-    Anytime,
     BudgetExhausted,
     L2Ball,
     Privacy,
@@ -88,7 +87,6 @@ def test_which_streams_never_end():
     for ends in (
         private_sum(1, 1.0, BUDGET, schedule=geometric(1.1)),
         private_sum(1, 1.0, BUDGET, schedule=every(100), unit=User(3)),
-        private_sum(1, 1.0, BUDGET, schedule=every(100), strategy=Anytime()),
     ):
         assert isinstance(ends.calibrated, Endless)
     certificate = replace(lasting.learner.certificate, steady=False)

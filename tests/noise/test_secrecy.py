@@ -187,7 +187,7 @@ STREAMS = [
     ("suffix of giga", "gaussian", "geometric"),
     ("qftl, ball", "blt", "every"),
     ("total", "tree", "every 7"),
-    ("ftrl, hinge, ball", "anytime", "every"),
+    ("ftrl, hinge, ball", "tree", "every"),
     ("ftrl, softmax, box", "blt", "every 7"),
 ]
 

@@ -121,12 +121,11 @@ enter(
 )
 enter(
     "library igd that fades",
-    "IGD with a decreasing pull (POCP), with constant steps and steady noise (forget), and averages of iterates.",
+    "IGD with a decreasing pull (POCP), and averages of iterates.",
     lambda: {
         "fading": both(
             t.pocp(t.FadingIGD(sign(t.Hinge(), ridge=0.0)), BUDGET, ROWS, schedule=OFTEN, seed=SEED), *signs()
         ),
-        "steady": ran(t.pigd(sign(ridge=0.5), BUDGET, forget=100, schedule=OFTEN, seed=SEED), *signs()),
         "mean": ran(
             t.pocp(t.averaged(t.IGD(sign()), "mean", horizon=ROWS), BUDGET, ROWS, schedule=OFTEN, seed=SEED), *signs()
         ),
@@ -232,7 +231,6 @@ STRATEGIES = {
     "tree": t.BinaryTree(),
     "tree, unrefined": t.BinaryTree(refined=False),
     "square root": t.SquareRoot(),
-    "anytime": t.Anytime(),
     "decayed": t.DecayedBLT(150),
 }
 USERS = {
@@ -314,7 +312,7 @@ enter(
     "library pftrl by strategy",
     "Private FTRL (hinge) through every strategy; those that no default chooses by definition too.",
     lambda: {
-        name: (both if name in ("tree", "square root", "anytime") else ran)(
+        name: (both if name in ("tree", "square root") else ran)(
             t.pftrl(sign(t.Hinge(), ridge=0.0), BUDGET, ROWS, strategy=strategy, schedule=OFTEN, seed=SEED), *signs()
         )
         for name, strategy in STRATEGIES.items()
@@ -410,7 +408,6 @@ enter(
         "root": both(
             t.private_sum(3, 0.75, BUDGET, 120, strategy=t.SquareRoot(), seed=SEED), table(120)[0], cuts=(0, 50, 120)
         ),
-        "anytime": ran(t.private_sum(3, 0.75, BUDGET, strategy=t.Anytime(), seed=SEED), table()[0]),
         "zero-out": ran(
             t.private_sum(3, 0.75, BUDGET, ROWS, neighbours="zero-out", schedule=OFTEN, seed=SEED), table()[0]
         ),

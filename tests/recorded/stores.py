@@ -209,7 +209,7 @@ def private() -> t.Private:
     problem = t.Problem(t.Squared(), t.L2Ball(2.0), 3, label_bound=1.0, intercept=0.5)
     unit = t.User(4, apart=3)
     return t.pqftl(
-        problem, t.Privacy(4.0, 1e-6), ROWS, strategy=t.Anytime(), schedule=t.every(25), seed=SEED, unit=unit
+        problem, t.Privacy(4.0, 1e-6), ROWS, strategy=t.SquareRoot(), schedule=t.every(25), seed=SEED, unit=unit
     )
 
 

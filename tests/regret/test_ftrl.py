@@ -15,7 +15,6 @@ import pytest
 from instances import LOSSES, labels_of
 from taciturn import (
     BLT,
-    Anytime,
     BinaryTree,
     Box,
     Hinge,
@@ -45,7 +44,6 @@ STRATEGIES = {
     "plain tree": BinaryTree(refined=False),
     "BLT": BLT(),
     "square root": SquareRoot(),
-    "anytime": Anytime(),
 }
 SCHEDULES = {"every": every(1), "sevens": every(7), "geometric": geometric(1.2)}
 DOMAINS = {"ball": L2Ball(0.7), "box": Box(-0.3, 1.0), "simplex": Simplex(1.5)}

@@ -19,7 +19,7 @@ from taciturn.learners.ewoo import EWOO
 from taciturn.learners.ftl import FTL
 from taciturn.learners.ftrl import FTRL
 from taciturn.learners.giga import GIGA, Step
-from taciturn.learners.igd import IGD, SteadyIGD
+from taciturn.learners.igd import IGD
 from taciturn.learners.linear_bandit import LinearBandit, bandit_problem
 from taciturn.learners.qftl import QFTL
 from taciturn.learners.tick_sums import COUNT_WEIGHT, PER_TICK, TickSums
@@ -29,7 +29,6 @@ from taciturn.mechanisms.decayed_blt import DecayedBLT
 from taciturn.mechanisms.exponential import Exponential
 from taciturn.mechanisms.gaussian import Gaussian, Shape
 from taciturn.mechanisms.prefix_sum import PrefixSum
-from taciturn.mechanisms.steady_gaussian import SteadyGaussian
 from taciturn.problem.losses import Nearness
 from taciturn.problem.problem import Problem
 from taciturn.problem.sets import WholeSpace
@@ -78,25 +77,15 @@ def pocp(
     return Private(learner, Gaussian(shape), schedule, privacy, horizon, calibration, allow_broken, seed, unit=unit)
 
 
-def pigd(
-    problem: Problem, privacy: Privacy, horizon: int | None = None, *, forget: int | None = None, **settings: Any
-) -> Private:
+def pigd(problem: Problem, privacy: Privacy, horizon: int | None = None, **settings: Any) -> Private:
     """Private implicit gradient descent (Algorithm 2); settings as for `pocp`.
-
-    With `forget`, a window in examples, steps are constant and noise is, too: `SteadyIGD` by `SteadyGaussian`, with
-    releases `every(m)`.
 
     >>> from taciturn import Hinge, L2Ball, Privacy, Problem, pigd
     >>> problem = Problem(Hinge(), L2Ball(1.0), dimension=1, ridge=0.5)
     >>> pigd(problem, Privacy(1, 1e-6), horizon=1000).learner.certificate
     l2/tail, 4/(t+1)
     """
-    if forget is None:
-        return pocp(IGD(problem), privacy, horizon, **settings)
-    if "shape" in settings:
-        raise InvalidInput("with forget= all releases have the same noise. Leave shape= out.")
-    schedule = settings.pop("schedule", None) or every(1)
-    return Private(SteadyIGD(problem, forget), SteadyGaussian(), schedule, privacy, horizon, **settings)
+    return pocp(IGD(problem), privacy, horizon, **settings)
 
 
 def pgiga(

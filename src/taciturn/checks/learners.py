@@ -19,11 +19,9 @@ from taciturn.core.schedule import Schedule, every
 from taciturn.mechanisms.blt import BLT
 from taciturn.mechanisms.exponential import Exponential
 from taciturn.mechanisms.gaussian import Gaussian
-from taciturn.mechanisms.steady_gaussian import SteadyGaussian
 
 MECHANISMS: dict[str, Mechanism] = {
     "l2/tail": Gaussian(),
-    "l2/fading": SteadyGaussian(),
     "l2/entry": BLT(),
     "range/tail": Exponential(),
 }

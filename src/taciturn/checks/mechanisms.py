@@ -38,9 +38,6 @@ CERTIFICATES = {
     "l2/tail": Certificate(
         "l2", "tail", "1/t", lambda t: 1.0 / t, 1.0, "one example changes every later statistic", "stated"
     ),
-    "l2/fading": Certificate(
-        "l2", "fading", "1·0.5^a", np.ones_like, 1.0, "one example changes later statistics less", "stated", fade=0.5
-    ),
     "l2/entry": Certificate(
         "l2", "entry", "1", np.ones_like, 1.0, "one example changes its own statistic", "stated", steady=True
     ),
@@ -108,8 +105,7 @@ class MechanismCase:
             unit = self.certificate.participation
             changes = changes[: unit.rows * unit.apart : unit.apart]
         for j in changes:
-            faded = self.certificate.fade ** (j - changed) if self.certificate.reach == "fading" else 1.0
-            rows[j] += moved[j] * faded * towards
+            rows[j] += moved[j] * towards
         return rows
 
     def encoded(self, rows: Array) -> list[Integers]:

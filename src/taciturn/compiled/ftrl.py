@@ -45,16 +45,12 @@ def through_blt(
     decoder: Any,
     running: Any,
     decay: float,
-    inner: float,
-    past: Any,
-    epoch: Any,
 ) -> int:
     """Writes noisy sums and points of these rounds.
 
     `strides` are what noisy sums are divided by, `encoder` and `decoder` decays, weights and buffers, and `decay` is
-    that of sums, which is 1 for prefix sums. Encoded rows are multiplied by `inner`, and `past` is added to sums, for a
-    strategy that is part of another; else it is empty. Changed are `point`, `total` (gradients since the last release),
-    the buffers, `running` (the decoder's sum) and `epoch` (all rows, if it is not empty).
+    that of sums, which is 1 for prefix sums. Changed are `point`, `total` (gradients since the last release), the
+    buffers and `running` (the decoder's sum).
     """
     loss, domain, steepest, most, lattice, curvature = learner
     done, since, scores = 0, 0, np.empty(len(point) // V[0].shape[1])
@@ -63,8 +59,8 @@ def through_blt(
         if done < len(rounds) and rounds[done] == t + i + 1:
             add_curvature(curvature, most, lattice, point, i + 1 - since, total)
             since = i + 1
-            lattice_of_row = largest[done], inner / steps[done], steps[done] / inner
-            sums = encoder, decoder, running, decay, past, epoch
+            lattice_of_row = largest[done], 1.0 / steps[done], steps[done]
+            sums = encoder, decoder, running, decay
             squared = _noisy_sum(lattice_of_row, total, noise, noisy, done, sums, -1.0 / strides[done], point)
             _project_point(domain, squared, point, done, points)
             done += 1
@@ -88,20 +84,16 @@ def _noisy_sum(
     `total` is 0 afterwards.
     """
     most, to_steps, from_steps = lattice_of_row
-    encoder, decoder, running, decay, past, epoch = sums
+    encoder, decoder, running, decay = sums
     size, squared = len(total), zeros()
     for j in range(0, size, LANES):
         left = size - j
         row = between(take(total, j, left), -most, most)
         put(total, j, left, zeros())
-        if len(epoch) > 0:
-            put(epoch, j, left, take(epoch, j, left) + row)
         encoded = row + remembered(encoder, row, j)
         noisy_row = (floor(encoded * to_steps + 0.5) + take(noise, k * size + j, left)) * from_steps
         added = take(running, j, left) * decay + noisy_row + remembered(decoder, noisy_row, j)
         put(running, j, left, added)
-        if len(past) > 0:
-            added = added + take(past, j, left)
         put(noisy, k * size + j, left, added)
         led = added * scale
         put(point, j, left, led)
@@ -217,9 +209,8 @@ def clip_and_release(
         return False
     sides = (strategy[0], strategy[2], encoder), (strategy[1], strategy[3], decoder)
     places = rounds, _alone(stride), noisy, points, noise, _alone(step), _alone(largest), *sides, running
-    outside = 1.0, 1.0, np.empty(0), np.empty(0)
     t = rounds[0] - 1
-    return through_blt(_leader(numbers), point, total, t, _one_dense(V), labels, *places, *outside) == len(rounds)
+    return through_blt(_leader(numbers), point, total, t, _one_dense(V), labels, *places, 1.0) == len(rounds)
 
 
 @inlined

@@ -14,7 +14,7 @@ All of them release what the definition releases under the same noise, up to rou
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -42,7 +42,6 @@ from taciturn.learners.qftl import QFTL
 from taciturn.learners.tick_sums import TickSums
 from taciturn.learners.vector_sum import VectorSum
 from taciturn.mechanisms import exponential, gaussian, prefix_sum
-from taciturn.mechanisms.anytime import EpochCoder, begins, ends, named, part
 from taciturn.mechanisms.blt import BLTCoder, RestartedCoder, coefficients, prefix_squares
 from taciturn.mechanisms.decayed_blt import DecayedCoder, Lasting, exchanged
 from taciturn.mechanisms.lattice import OnLattice
@@ -1093,80 +1092,12 @@ class Restarted:
         return public, sums
 
 
-@dataclass(frozen=True, eq=False)
-class Epochs:
-    """A strategy for each epoch and one for their totals, an epoch at a time. Slow twin: `EpochCoder`."""
-
-    coder: EpochCoder
-
-    def encode(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
-        """The rows of each epoch and, at its end, that of its total."""
-        coder = self.coder
-        encoded = []
-        for start, end, j in _epochs(k, len(rows)):
-            secret = self.opened(secret, 0, j, k + start, rows.shape[1])
-            inside = BLT(coder.epoch(j)).encode(part("epoch", secret), rows[start:end], k + start - 2**j + 1)
-            total = np.cumsum(np.concatenate([secret["total"][None, :], rows[start:end]]), axis=0)[-1]
-            secret = secret | named("epoch", inside[0]) | {"total": total}
-            encoded.append(inside[1] * coder.inner(j))
-            if ends(k + end - 1):
-                past, last = coder.totals.encode(part("past", secret), total, j + 1)
-                secret = secret | named("past", past)
-                encoded.append(last * coder.outer)
-        return secret, np.concatenate(encoded)
-
-    def decode(self, public: Arrays, noisy: Array, k: int, count: int) -> tuple[Arrays, Array]:
-        """The sum of past totals, and that within each epoch."""
-        coder = self.coder
-        sums = np.empty((count, noisy.shape[1]))
-        row = 0
-        for start, end, j in _epochs(k, count):
-            public = self.opened(public, 1, j, k + start, noisy.shape[1])
-            inside = noisy[row : row + end - start] / coder.inner(j)
-            place = k + start - 2**j + 1
-            within, prefix = BLT(coder.epoch(j)).decode(part("epoch", public), inside, place, end - start)
-            sums[start:end] = public["past"] + prefix
-            public = public | named("epoch", within)
-            row += end - start
-            if ends(k + end - 1):
-                past, after = coder.totals.decode(part("past", public), noisy[row : row + 1] / coder.outer, j + 1)
-                public = public | named("past", past) | {"past": after}
-                row += 1
-        return public, sums
-
-    def opened(self, memory: Arrays, side: int, j: int, k: int, size: int) -> Arrays:
-        """The secret (side 0) or public (side 1) memory for row k of epoch j: new at the epoch's first row."""
-        if not begins(k):
-            return memory
-        fresh = memory | named("epoch", self.coder.epoch(j).start(size)[side])
-        return fresh if side else fresh | {"total": np.zeros(size)}
-
-    def closed(self, secret: Arrays, public: Arrays, j: int, noise: Integers, step: float) -> tuple[Arrays, Arrays]:
-        """The end of epoch j: its total becomes a row of the second strategy."""
-        coder = self.coder
-        past, rows = coder.totals.encode(part("past", secret), secret["total"], j + 1)
-        noisy = np.asarray((np.floor(rows * coder.outer / step + 0.5) + noise) * step, dtype=np.float64)
-        past_public, after = coder.totals.decode(part("past", public), noisy / coder.outer, j + 1)
-        return secret | named("past", past), public | named("past", past_public) | {"past": after}
-
-
-def _epochs(k: int, count: int) -> Iterator[tuple[int, int, int]]:
-    """Rows k to k + count - 1, counted from 0, by epoch: the first, the one after the last, and the epoch's number."""
-    start = 0
-    while start < count:
-        j = (k + start).bit_length() - 1
-        end = min(count, 2 ** (j + 1) - k)
-        yield start, end, j
-        start = end
-
-
 STRATEGIES: dict[type, Callable[[Any], Strategy]] = {
     TreeCoder: Tree,
     RootCoder: Root,
     BLTCoder: BLT,
     RestartedCoder: Restarted,
     DecayedCoder: Decayed,
-    EpochCoder: Epochs,
 }
 """Batch methods of each strategy, by its exact type."""
 
@@ -1238,25 +1169,15 @@ Through = Callable[[Any, Block, Arrays, Arrays, int, Cut], tuple[Arrays, Arrays]
 
 
 def _through_blt(
-    coder: BLTCoder,
-    block: Block,
-    secret: Arrays,
-    public: Arrays,
-    k: int,
-    cut: Cut,
-    inner: float = 1.0,
-    past: Array | None = None,
-    epoch: Array | None = None,
+    coder: BLTCoder, block: Block, secret: Arrays, public: Arrays, k: int, cut: Cut
 ) -> tuple[Arrays, Arrays]:
-    """Within another strategy, rows are multiplied by `inner`, and `past` is added to sums."""
     from taciturn.compiled import ftrl
 
     th, ph, om, inverse = coder.arrays
     encoder, decoder = secret["buffers"].copy(), public["buffers"].copy()
     running = public["sum"].copy()
-    past, epoch = _NO_NUMBERS if past is None else past, _NO_NUMBERS if epoch is None else epoch
     sides = (th, om, encoder), (ph, inverse, decoder)
-    block.check(ftrl.through_blt(*block.numbers, *cut, *sides, running, 1.0, inner, past, epoch))
+    block.check(ftrl.through_blt(*block.numbers, *cut, *sides, running, 1.0))
     return {"buffers": encoder}, {"buffers": decoder, "sum": running}
 
 
@@ -1284,8 +1205,7 @@ def _through_decayed(
         part_of, at = block.cut(start, end), slice(start, end)
         sides = _encoder(coder, encoder, both), (ph, inverse, decoder)
         inside = cut.noise[at], cut.steps[at], cut.largest[at]
-        outside = coder.decay, 1.0, _NO_NUMBERS, _NO_NUMBERS
-        part_of.check(through_blt(*part_of.numbers, *inside, *sides, running, *outside))
+        part_of.check(through_blt(*part_of.numbers, *inside, *sides, running, coder.decay))
         if full:
             encoder = exchanged(encoder)
     return {"buffers": encoder}, {"buffers": decoder, "sum": running}
@@ -1312,38 +1232,12 @@ def _through_root(
     return {"rows": exact}, {"rows": noisy}
 
 
-def _through_epochs(
-    coder: EpochCoder, block: Block, secret: Arrays, public: Arrays, k: int, cut: Cut
-) -> tuple[Arrays, Arrays]:
-    """An epoch at a time."""
-    epochs = Epochs(coder)
-    row = 0
-    size = len(block.total)
-    for start, end, j in _epochs(k, len(block.rounds)):
-        secret = epochs.opened(secret, 0, j, k + start, size)
-        public = epochs.opened(public, 1, j, k + start, size)
-        total = secret["total"].copy()
-        rows = slice(row, row + end - start)
-        memories = part("epoch", secret), part("epoch", public), k + start - 2**j + 1
-        inside = Cut(cut.noise[rows], cut.steps[rows], cut.largest[start:end])
-        outside = coder.inner(j), public["past"], total
-        within, seen = _through_blt(coder.epoch(j), block.cut(start, end), *memories, inside, *outside)
-        secret = secret | named("epoch", within) | {"total": total}
-        public = public | named("epoch", seen)
-        row += end - start
-        if ends(k + end - 1):
-            secret, public = epochs.closed(secret, public, j, cut.noise[row], float(cut.steps[row]))
-            row += 1
-    return secret, public
-
-
 THROUGH: dict[type, Through] = {
     BLTCoder: _through_blt,
     RestartedCoder: _through_restarted,
     DecayedCoder: _through_decayed,
     TreeCoder: _through_tree,
     RootCoder: _through_root,
-    EpochCoder: _through_epochs,
 }
 """The fused loop of private FTRL with each strategy, by its exact type."""
 

@@ -848,7 +848,7 @@ class Private(Accounted):
         if not has_known_arrays(self.learner, self.calibrated):
             return
         calibrated: Any = self.calibrated
-        start = calibrated.memory_after(state.k) if hasattr(calibrated, "memory_after") else calibrated.start()
+        start = calibrated.start()
         integers = getattr(getattr(calibrated, "coder", None), "integer", False)
         kept: tuple[tuple[str, Arrays, Arrays, int], ...] = (
             ("exact", self.learner.start(), state.exact, state.t),

@@ -21,10 +21,9 @@ from taciturn.problem.problem import Problem
 
 Calibration = Literal["exact", "paper-printed", "paper-proven"]
 
-MECHANISMS = {"l2/tail": "Gaussian", "l2/fading": "SteadyGaussian", "l2/entry": "BLT", "range/tail": "Exponential"}
+MECHANISMS = {"l2/tail": "Gaussian", "l2/entry": "BLT", "range/tail": "Exponential"}
 LEARNERS = {
     "l2/tail": "a learner whose statistic is its iterate (IGD, GIGA, FTL)",
-    "l2/fading": "a learner that contracts by a constant factor (SteadyIGD)",
     "l2/entry": "a learner whose statistics are sums (QFTL, FTRL)",
     "range/tail": "a learner whose statistic is the losses of candidates (EWOO)",
 }
@@ -42,9 +41,8 @@ class Certificate:
     ----------
     metric, reach : str
         `"l2"` (how far a statistic moves) or `"range"` (how far its entries move relative to each other); and `"tail"`
-        (one example moves every later statistic, the one after t examples by at most `at(t)`), `"fading"` (the same,
-        and by less and less, see `fade`) or `"entry"` (one example moves the statistic it is summed into, by at most
-        `at(t)`, and no other).
+        (one example moves every later statistic, the one after t examples by at most `at(t)`) or `"entry"` (one example
+        moves the statistic it is summed into, by at most `at(t)`, and no other).
     formula : str
         `at(t)` as text, without the share of rounding errors.
     bound : callable
@@ -68,9 +66,6 @@ class Certificate:
     steady : bool
         Whether `at(t)` and `most` hold for t the number of examples between two releases, and so in a stream that never
         ends: a statistic depends on the examples since the last release alone, and on released points (entry).
-    fade, floor : float
-        Of "fading": an example moves the statistic a examples later by at most `at(t)·fade^a + floor`, `at` a constant.
-        The floor is what rounding errors of the learner come to in the long run.
     any_number : bool
         Whether any number of examples lies in one round, as in a tick of a clock; then all statements about one example
         are about one round, except for `participation` and for how far it moves a statistic.
@@ -95,12 +90,9 @@ class Certificate:
     norm: float | None = None
     steady: bool = False
     any_number: bool = False
-    fade: float = 1.0
-    floor: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("magnitude", "fade", "floor"):
-            object.__setattr__(self, name, float_or_nan(getattr(self, name)))  # a mechanism rejects what is not finite
+        object.__setattr__(self, "magnitude", float_or_nan(self.magnitude))  # a mechanism rejects what is not finite
         if self.norm is not None:
             object.__setattr__(self, "norm", float_or_nan(self.norm))
         if self.most is not None:
@@ -134,8 +126,7 @@ class Certificate:
         *Entry:* each row moves the statistic that it is summed into, so the bound for a row stays, and the mechanism
         adds up over all patterns that `participation` allows. *Tail:* change the rows one after the other; each change
         moves the statistic after t examples by at most `at(t)`, so all of them by `at(t)` times the number of rows that
-        the unit can have by then (group privacy). *Fading:* two runs of one learner drift apart by `at(t)` with each
-        row that differs, so by that times the number of rows, fading from the last of them on, and by one floor.
+        the unit can have by then (group privacy).
 
         >>> from taciturn import IGD, L2Ball, Logistic, Problem, every
         >>> from taciturn.accounting.unit import User
@@ -149,13 +140,6 @@ class Certificate:
             return self
         if self.reach == "entry":
             return replace(self, participation=participation, paper=None)
-
-        if self.reach == "fading":
-            rows = participation.rows
-            several = f"{rows}·({self.formula})"
-            return replace(
-                self, formula=several, bound=lambda t: rows * self.bound(t), participation=participation, paper=None
-            )
 
         def bound(t: Array) -> Array:
             return np.asarray(self.bound(t) * participation.rows_by(timetable.block_of(t), t))

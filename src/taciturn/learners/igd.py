@@ -1,7 +1,6 @@
 """Implicit gradient descent, exact, with its certificates.
 
-`IGD` is Section 3.3 and Algorithm 2 of the paper; `FadingIGD` does without strong convexity (Section 4.1); `SteadyIGD`
-forgets.
+`IGD` is Section 3.3 and Algorithm 2 of the paper; `FadingIGD` does without strong convexity (Section 4.1).
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from taciturn._util.arrays import Array, Arrays
 from taciturn.accounting import paper
 from taciturn.accounting.gdp import Privacy
 from taciturn.core.protocols import Certificate
-from taciturn.errors import InvalidInput, Unprovable, integer, positive
+from taciturn.errors import Unprovable, positive
 from taciturn.learners.implicit_step import implicit_step, prox_in_set, steps_by_slopes
 from taciturn.learners.iterate import MOVED_BY, UNIT, IterateLearner, check_solvable
 from taciturn.problem.problem import Problem
@@ -134,85 +133,6 @@ class IGD(IterateLearner):
         unit = 4.0 * (self.statistic_size + 8) * UNIT * p.norm_bound
         error = unit * self._largest
         return np.asarray(2.0 * t * error * np.sqrt(float(loss.curvature) / inertia), dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class SteadyIGD(IGD):
-    """IGD with a constant step, `x_{t+1} = argmin_{x in C} ½‖x - x_t‖² + f_t(x)/(alpha·W)`: it forgets.
-
-    An example counts less by a factor of about e after `forget` = W later ones. The step of `IGD` shrinks as 1/t, so
-    that all examples count alike; a constant step follows what changes, and its noise stays constant, too.
-
-    **Certificate.** With `rho = W/(W + 1)`, an example moves the iterate a examples later by at most
-
-        Gd/(alpha·(W + 1))·rho^a + floor,     floor = (W + 1)·2·(error of a step),
-
-    which is tight for linear losses without the floor: "l2/fading".
-
-    *Proof.* Each step is the exact prox of `f/(alpha·W)`, whose objective, times `alpha·W`, is `D`-strongly convex,
-    `D = alpha·(W + 1)`. So the step on the example that differs moves the iterate by at most `Gd/D`, and all others
-    contract by `alpha·W/D = rho`: the proof of `taciturn.IGD`, with `A_t = alpha·W` for all t. A computed step is off
-    by at most e in each of the two runs, so their distance obeys `d ← rho·d + 2e`, and the errors of all steps, however
-    many there are, add up to less than `2e/(1 - rho) = 2e·(W + 1)`. ∎
-
-    In exact arithmetic an example's influence would fade to nothing. Rounding errors remain: two runs may differ in the
-    last bits for ever, and each release is rounded to a lattice. So the number of releases is finite, and
-    `Private.last_round` states it (`taciturn.SteadyGaussian`).
-
-    It runs by the definition, without compiled steps; and only for losses whose steps are exact: functions of `v·x`,
-    and of the package's scores. The contraction needs a ridge. It would not do to take explicit gradient steps on a
-    hinge, which do not contract.
-
-    Examples
-    --------
-    >>> from taciturn import Hinge, L2Ball, Problem, SteadyIGD
-    >>> SteadyIGD(Problem(Hinge(), L2Ball(1.0), dimension=2, ridge=0.1), forget=100).certificate
-    l2/fading, 0.19802·0.990099^a
-    """
-
-    forget: int = 1_000
-
-    def __post_init__(self) -> None:
-        if isinstance(self.forget, bool | np.bool_):
-            raise InvalidInput(f"forget is a number of examples, got {self.forget}. State the window: forget=10_000.")
-        object.__setattr__(self, "forget", integer("forget", self.forget))
-        super().__post_init__()
-        if not (isinstance(self.problem.loss, ScalarLoss) or steps_by_slopes(self.problem)):
-            raise Unprovable(
-                f"steps on {type(self.problem.loss).__name__} are solved up to a tolerance, whose errors would not "
-                "fade. Use IGD, or a loss that is a function of v·x."
-            )
-
-    @cached_property
-    def certificate(self) -> Certificate:
-        """`Gd/(alpha·(W+1))`, by which factor it fades, and the share of rounding errors that does not."""
-        inertia, fade = self.inertia(1.0), self.forget / (self.forget + 1.0)
-        first = float(self.within_the_set(self.problem.gradient_diameter / inertia))
-        steps = np.array([self.forget + 1.0])
-        floor = float(self.rounding(steps)[0] + self._inexactness(steps)[0])
-        return Certificate(
-            "l2",
-            "fading",
-            f"{first:.5g}·{fade:.6g}^a",
-            lambda t: np.full(np.shape(t), first + floor),
-            self.longest_iterate,
-            "one example moves later iterates, by less and less",
-            "proof in taciturn.SteadyIGD",
-            fade=fade,
-            floor=floor,
-        )
-
-    def inertia(self, t: Values) -> Values:
-        """`alpha·(W + 1)`."""
-        return self.problem.ridge * (self.forget + 1.0) + 0.0 * t
-
-    def absorb(self, exact: Arrays, t: int, X: Array, y: Array, point: Array) -> Arrays:
-        """One implicit step for each example."""
-        x = exact["x"]
-        eta = 1.0 / (self.problem.ridge * self.forget)
-        for v, label in zip(X, y, strict=True):
-            x = implicit_step(self.stepped, x, v, float(label), eta, 0.0)
-        return {"x": x}
 
 
 @dataclass(frozen=True)

@@ -218,11 +218,6 @@ class NoisySums(NoiseByRelease):
         """The coder's memories."""
         return self.coder.start(self.size)
 
-    def memory_after(self, k: int) -> tuple[Arrays, Arrays]:
-        """Memories of the shapes that they have after k releases; an axis that is empty here has k rows."""
-        coder: Any = self.coder
-        return coder.memory_after(self.size, k) if hasattr(coder, "memory_after") else self.start()
-
     def encode(self, secret: Arrays, statistic: Array, k: int) -> tuple[Arrays, Integers]:
         """Clipped, encoded, then rounded; where encoding only adds, rounded before it is encoded."""
         row = self.clip(statistic, k)
