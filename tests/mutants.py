@@ -19,6 +19,7 @@ SELECTED = (
     "core/test_hashed_rows.py",
     "learners/test_linear_bandit.py::test_the_tight_pair_is_nearly_as_far_apart_as_certified",
     "service/test_writer.py",
+    "streams/test_stored.py::test_a_commit_that_was_stopped_is_completed_or_repeated",
     "service/test_events.py::test_a_row_is_predicted_waits_and_is_learnt_with_its_label",
     "service/test_events.py::test_what_is_repeated_has_the_same_outcome_and_is_learnt_once",
     "service/test_events.py::test_a_label_after_the_wait_is_rejected_and_never_learnt",
@@ -150,10 +151,16 @@ MUTANTS = (
     Mutant(
         "shown before the commit",
         "service/writer.py",
-        "        generation, _, k, token = state.position\n",
-        "        generation, _, k, token = state.position\n"
-        "        if k > host.view.k:\n"
-        "            host.view = replace(host.view, k=k, t=state.t)\n",
+        "        released = at.waiting > 0\n",
+        "        released = at.waiting > 0\n"
+        "        if at.k > host.view.k:\n"
+        "            vars(host.view).update(k=at.k, t=at.t)\n",
+    ),
+    Mutant(
+        "a commit that was stopped is taken for one that took effect",
+        "streams/stored.py",
+        "        taken = newest.position == self._attempt\n",
+        "        taken = True\n",
     ),
     Mutant(
         "requests that were learnt are not in the transaction",

@@ -791,6 +791,7 @@ RESULTS = {
     "taciturn.Release",
     "taciturn.Releases",
     "taciturn.State",
+    "taciturn.accounting.cost.Spent",
     "taciturn.accounting.errata.Erratum",
     "taciturn.accounting.ledger.Learnt",
     "taciturn.accounting.ledger.Line",
