@@ -127,7 +127,8 @@ def by_sums(made, X, y, cuts, order, state=None, users=None):
 def test_releases_and_states_are_those_of_rows_in_any_partition_and_order(pair, schedule, compiled, cuts, order, begun):
     """Also after a part of the stream that was learnt from rows, and with a block that is not complete at the end."""
     learner, mechanism = pair
-    made = private(learner, mechanism, "every 7" if mechanism == "decayed" else schedule, compiled)
+    steady = mechanism in ("decayed", "restarted")  # which need releases at equal distances
+    made = private(learner, mechanism, "every 7" if steady else schedule, compiled)
     X, y = stream(made.problem, seed=len(cuts), rows=ROWS)
     y = None if made.problem.loss.labels == "none" else y
     labels = np.zeros(ROWS) if y is None else y
