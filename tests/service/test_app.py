@@ -28,7 +28,7 @@ from taciturn.store import Store
 from taciturn.store.database import Database
 
 SECRET_VALUE = "q7Zsecretvalue"
-LIMITS = Limits(body=20_000, body_seconds=0.5, head_seconds=0.5, head=8_192, rows=100, live=2)
+LIMITS = Limits(body=20_000, body_seconds=0.5, head_seconds=0.5, head=8_192, rows=100, live=3, token_live=2)
 
 
 class Site:
@@ -679,12 +679,24 @@ def test_the_log_has_no_path_query_body_key_or_token(tmp_path, caplog):
 
 
 def test_live_clients_are_limited(site):
-    headers = {"authorization": f"Bearer {site.secret}"}
+    """In all, and by token, so that one token leaves room for the others."""
     path = f"{site.address}/v1/streams/{NAME}/live"
-    with httpx.stream("GET", path, headers=headers) as one, httpx.stream("GET", path, headers=headers) as two:
-        lines = [one.iter_lines(), two.iter_lines()]
-        assert [next(each) for each in lines] == ["retry: 2000"] * 2
-        assert httpx.get(path, headers=headers).status_code == 429
+    of_one, of_other = (
+        {"authorization": f"Bearer {secret}"}
+        for secret in (site.secret, site.service.tokens.create(["read"], stream=NAME)[1])
+    )
+    with contextlib.ExitStack() as watched:
+        lines = []  # an iterator that is dropped ends its answer
+
+        def watch(headers):
+            lines.append(watched.enter_context(httpx.stream("GET", path, headers=headers)).iter_lines())
+            assert next(lines[-1]) == "retry: 2000"
+
+        watch(of_one)
+        watch(of_one)
+        assert httpx.get(path, headers=of_one).status_code == 429
+        watch(of_other)
+        assert httpx.get(path, headers=of_other).status_code == 429
     until = time.monotonic() + 5.0
     while site.service.live and time.monotonic() < until:
         time.sleep(0.01)

@@ -777,11 +777,12 @@ async def live(call: Call) -> Answer:
         raise RequestError(400, "the header Last-Event-ID must be the number of a release.")
     if call.scope["method"] == "HEAD":
         return Answer(b"", b"text/event-stream")
-    if service.live >= service.limits.live:
-        raise Busy("as many clients watch as this server allows. Try again later.")
+    owner = owner_of(call)
+    if service.live >= service.limits.live or service.watching[owner] >= service.limits.token_live:
+        raise Busy("as many clients watch as this server allows, in all or with this token. Try again later.")
 
     async def events() -> AsyncGenerator[bytes, None]:
-        service.live += 1
+        service.watching[owner] += 1
         gone = asyncio.ensure_future(call.gone())
         source = release_events(service, name, None if seen is None else int(seen))
         try:
@@ -799,7 +800,7 @@ async def live(call: Call) -> Answer:
                     return
                 yield part
         finally:
-            service.live -= 1
+            service.watching[owner] -= 1
             gone.cancel()
             await source.aclose()
 

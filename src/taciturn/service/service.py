@@ -111,8 +111,8 @@ class Limits:
     event, queued_events, pending_events : int
         Bytes of a request that opens or closes an event; events that wait to be stored, and events that wait for their
         labels, for each stream.
-    connections, address_connections, live : int
-        Open connections, those of them from one address, and those for server-sent events.
+    connections, address_connections, live, token_live : int
+        Open connections, those of them from one address, those for server-sent events, and those of one token.
     pages : int
         Pages of releases with weights that are read and sent at a time, for each token.
     streams, dimension : int
@@ -139,6 +139,7 @@ class Limits:
     connections: int = 1_000
     address_connections: int = 250
     live: int = 200
+    token_live: int = 50
     pages: int = 4
     streams: int = 2**12
     dimension: int = 2**16
@@ -245,7 +246,7 @@ class Service:
         self.turns = Turns(store.database.backend.one_writer)
         self.connections = 0
         self.pages: Counter[str] = Counter()  # by the owners of tokens
-        self.live = 0
+        self.watching: Counter[str] = Counter()  # clients of server-sent events, likewise
         self.bodies = 0
         self.warning = store.shared_with_witness()
         self.replaced: str | None = None
@@ -263,6 +264,11 @@ class Service:
         self._loops: list[asyncio.Task[None]] = []
         self._overdue = dict.fromkeys(("tick", "tokens"), -math.inf)  # when the next look at the store is, by loop
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def live(self) -> int:
+        """Number of clients of server-sent events."""
+        return self.watching.total()
 
     # Life.
 
