@@ -51,7 +51,7 @@ from taciturn.core.accounted import Prepared, must_be_state
 from taciturn.core.block_sums import BlockSums
 from taciturn.core.participation import UserRecords
 from taciturn.core.private import NO_TICKS, Private
-from taciturn.core.protocols import Calibrated, Certificate, Learner, Mechanism, damaged, point_size
+from taciturn.core.protocols import Calibrated, Certificate, Learner, Mechanism, damaged
 from taciturn.core.release import Release, Releases
 from taciturn.core.schedule import Schedule, Timetable, at
 from taciturn.core.state import Standing, State
@@ -485,7 +485,7 @@ class Staged(Private):
         """Reject a state out of a file whose arrays are not those of this stream."""
         found = self._found(state.public, state.t)
         for i, each in enumerate(found):
-            shape = (point_size(self.parts[i].learner),)
+            shape = (self.parts[i].learner.point_size,)
             if each.dtype != np.float64 or each.shape != shape or not np.isfinite(each).all():
                 raise damaged(f"public found{i} should be finite, float64 of shape {shape}", "arrays")
         try:

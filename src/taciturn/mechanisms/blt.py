@@ -40,7 +40,7 @@ from taciturn.accounting.unit import ONCE, Participation
 from taciturn.core.protocols import Calibrated, Calibration, Certificate, damaged, restores, stored
 from taciturn.core.schedule import Every, Timetable
 from taciturn.errors import InvalidInput, integer, one_of
-from taciturn.mechanisms.prefix_sum import LONGEST, LastingSums, PrefixSum, most_draws
+from taciturn.mechanisms.prefix_sum import LONGEST, LastingCoder, LastingSums, PrefixSum, most_draws
 from taciturn.mechanisms.strategy import OneRowEach
 
 Aim = Literal["max", "mean", "average"]
@@ -267,7 +267,7 @@ class BLTCoder(OneRowEach):
 
 
 @dataclass(frozen=True)
-class RestartedCoder(OneRowEach):
+class RestartedCoder(LastingCoder):
     """A BLT for n rows, which starts again after every n: prefix sums of a stream that never ends.
 
     C is block-diagonal, with that of the BLT in every block. So is its inverse, and a prefix sum is that of the rows of

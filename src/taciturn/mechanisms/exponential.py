@@ -51,7 +51,7 @@ from taciturn._util.arrays import Array, Arrays, Integers, fixed
 from taciturn.accounting.cost import FREE, Cost
 from taciturn.accounting.gdp import SMALLEST, Privacy
 from taciturn.accounting.zcdp import rho_of
-from taciturn.core.protocols import Calibrated, Calibration, Certificate, damaged, stored
+from taciturn.core.protocols import Calibrated, Calibration, Certificate, Mechanism, damaged, stored
 from taciturn.core.schedule import Timetable
 from taciturn.errors import BudgetExhausted, InvalidInput, Unprovable, number
 from taciturn.mechanisms.release_noise import NoiseByRelease, rounds_from, share, shares
@@ -69,7 +69,7 @@ _SANE = 2.0**500  # certificates between 1/this and this
 
 
 @dataclass(frozen=True)
-class Exponential:
+class Exponential(Mechanism):
     """The exponential mechanism, by the Gumbel-max trick: it publishes the winning candidate and nothing else.
 
     Every release costs the same. With a horizon the K releases are accounted for by zCDP, `K·eta²/8`, or by pure

@@ -27,7 +27,7 @@ from taciturn._util.arrays import Array, Arrays, Integers, fixed
 from taciturn.accounting import paper
 from taciturn.accounting.cost import FREE, Cost, sampled_gaussian, total
 from taciturn.accounting.gdp import Privacy
-from taciturn.core.protocols import TOO_DEAR, Calibrated, Calibration, Certificate, damaged, stored
+from taciturn.core.protocols import TOO_DEAR, Calibrated, Calibration, Certificate, Mechanism, damaged, stored
 from taciturn.core.schedule import Timetable
 from taciturn.errors import BudgetExhausted, InvalidInput, Unprovable, one_of
 from taciturn.mechanisms.lattice import (
@@ -55,7 +55,7 @@ _CACHED_BLOCKS = 2**8  # blocks of noise levels in memory: a million releases
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(Mechanism):
     """Independent Gaussian noise on a lattice, one cost per release.
 
     Parameters

@@ -22,12 +22,13 @@ as before.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -36,12 +37,12 @@ from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.paper import Reading
 from taciturn.accounting.unit import ONCE, Participation
-from taciturn.core.protocols import Calibrated, Calibration, Certificate, restores, stored
+from taciturn.core.protocols import Calibrated, Calibration, Certificate, Mechanism, restores, stored
 from taciturn.core.schedule import Every, Timetable
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, integer
 from taciturn.mechanisms.lattice import calibrate_step, check_steps, checked, ideal_mu, lattice_step, on_lattice
 from taciturn.mechanisms.release_noise import NoiseByRelease
-from taciturn.mechanisms.strategy import Coder, sensitivity_to
+from taciturn.mechanisms.strategy import Coder, OneRowEach, sensitivity_to
 from taciturn.noise.sampling import SMALLEST_SCALE, Bits, lattice_normal, sampling_cost
 
 LONGEST = 2**23
@@ -57,7 +58,7 @@ _FOR_SAMPLING = 1e-3  # share of epsilon that it reserves for its sampler
 
 
 @dataclass(frozen=True)
-class PrefixSum:
+class PrefixSum(Mechanism):
     """A prefix-sum mechanism by a strategy; the subclass makes its coder for n releases."""
 
     @property
@@ -181,6 +182,8 @@ class NoisySums(NoiseByRelease):
 
     In `NoiseByRelease`, which draws the noise, every encoded row counts as a release.
     """
+
+    coder: Coder
 
     def __init__(self, coder: Coder, size: int, rows: float, claimed: Privacy, releases: int) -> None:
         super().__init__(size, rows, claimed)
@@ -537,10 +540,11 @@ class LastingSums(OneStepSums):
         return total([Cost(self._mu**2), self._sampling(self._mu)])
 
 
-class LastingCoder(Coder, Protocol):
+class LastingCoder(OneRowEach):
     """A strategy in which the influence of a row ends exactly."""
 
     @property
+    @abstractmethod
     def life(self) -> int:
         """Encoded rows that depend on a row, at most."""
 
@@ -618,8 +622,8 @@ def reach(sensitivity: float, participation: Participation) -> float:
 
 def coder_numbers(coder: Coder, k: int, most: int) -> Arrays:
     """The numbers of a coder for rows up to k; for a coder without `numbers`, values by which strategies differ."""
-    if hasattr(coder, "numbers"):
-        return dict(coder.numbers(k))
+    if (own := coder.numbers(k)) is not None:
+        return dict(own)
     described = {"sensitivity": coder.sensitivity, "row_norm": coder.row_norm, "rounding_error": coder.rounding_error}
     return {name: np.array(value) for name, value in described.items()} | {
         "error": np.asarray(coder.error(np.arange(1, min(most, 64) + 1)))
