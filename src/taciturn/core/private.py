@@ -646,14 +646,14 @@ class Private(Accounted):
     def _resumed(self, state: State, rows: int) -> Self:
         """The same, after checking that the state may go on with so many rows."""
         self._check(state, rows)
-        if self._numbers(state.k) is state.numbers:  # of a state that this object made
+        if self._numbers is state.numbers:  # of a state that this object made
             return self
         for one in (self, *self._elsewhere):
-            if same(one._numbers(state.k), state.numbers):
+            if same(one._numbers, state.numbers):
                 return one
         one = self._restored(state.numbers)
-        if not same(one._numbers(state.k), state.numbers):
-            raise damaged(f"they are not those of a stream after {state.k:,} releases")
+        if not same(one._numbers, state.numbers):
+            raise damaged("they are not those of a stream")
         self._elsewhere.append(one)
         return one
 
@@ -706,7 +706,7 @@ class Private(Accounted):
         certificate = self.certificate
         size = self.learner.statistic_size
         made = None
-        if self._restores:
+        if restores(self.mechanism):
             try:
                 with np.errstate(all="ignore"):
                     made = self.mechanism.restore(
@@ -716,7 +716,7 @@ class Private(Accounted):
                 raise damaged("no noise can be drawn by them") from problem
         if made is not None:
             return made
-        if not same(self._mechanism_numbers(0), numbers):
+        if not same(self._mechanism_numbers, numbers):
             raise StateConflict(OTHER_SETTINGS)
         return self.calibrated
 
@@ -725,38 +725,19 @@ class Private(Accounted):
         mine, others = self.guarantee.delivered.parts, other.guarantee.delivered.parts
         return all(a <= b * (1.0 + _SAME_BOUND) for a, b in zip(mine, others, strict=True))
 
-    def _numbers(self, k: int) -> Arrays:
-        """The calibrated numbers that a state stores after k releases."""
-        last, known, named = self._named  # all at once: another thread may replace them
-        if last != k:
-            mechanism = self._mechanism_numbers(k)
-            if known is not mechanism:
-                named = {f"mechanism.{name}": array for name, array in mechanism.items()} | self._own_numbers
-            self.__dict__["_named"] = k, mechanism, named
-        return named
-
     @cached_property
-    def _named(self) -> tuple[int, Arrays, Arrays]:
-        """Releases after which `_numbers` was asked last, the mechanism's numbers then, and the answer."""
-        return -1, {}, {}
-
-    @cached_property
-    def _own_numbers(self) -> Arrays:
-        """The numbers beside the mechanism's."""
+    def _numbers(self) -> Arrays:
+        """The calibrated numbers that a state stores."""
+        mechanism = {f"mechanism.{name}": array for name, array in self._mechanism_numbers.items()}
         derived = {f"learner.{name}": np.array(number) for name, number in derived_from(self.learner).items()}
-        return derived | {"certificate": self._certified}
-
-    def _mechanism_numbers(self, k: int) -> Arrays:
-        numbers = self.calibrated.numbers(k) if self._restores else None
-        return self._noise if numbers is None else numbers
+        return mechanism | derived | {"certificate": self._certified}
 
     @cached_property
-    def _restores(self) -> bool:
-        return restores(self.mechanism)
-
-    @cached_property
-    def _noise(self) -> Arrays:
-        """The first standard deviations, for a mechanism without `numbers`."""
+    def _mechanism_numbers(self) -> Arrays:
+        """The mechanism's; of one that is calibrated anew, the first standard deviations."""
+        numbers = self.calibrated.numbers if restores(self.mechanism) else None
+        if numbers is not None:
+            return numbers
         rounds = self.timetable.following(0, self.timetable.horizon or 64, 64)
         return {"noise_sd": np.array([self.calibrated.noise_sd(k) for k in range(1, len(rounds) + 1)])}
 
@@ -782,7 +763,7 @@ class Private(Accounted):
         exact = self.learner.start()
         coders = self.calibrated.start()
         users = new_records(self.seed) if isinstance(self.unit, User) else None
-        return first_state(self.settings, lineage, exact, coders, self.learner.first_point, self._numbers(0), users)
+        return first_state(self.settings, lineage, exact, coders, self.learner.first_point, self._numbers, users)
 
     def load(
         self, path: str | os.PathLike[str] | bytes, ledger: LedgerLike | None = None, layers: Layers | None = None
@@ -830,7 +811,7 @@ class Private(Accounted):
             return state
         if at.k == state.k:
             return after(state, at, state.spent, state.numbers, users)
-        return after(state, at, self._spent(at.t, at.k), self._numbers(at.k), users)
+        return after(state, at, self._spent(at.t, at.k), self._numbers, users)
 
     def _spent(self, t: int, k: int) -> Cost:
         """The cost of the k releases that were made by round t."""

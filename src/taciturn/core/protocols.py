@@ -328,11 +328,9 @@ class Calibrated:
             "mechanism of taciturn, or calibrate one for them."
         )
 
-    def numbers(self, k: int) -> Arrays | None:
-        """The numbers with which releases up to k were made and that later ones need, for `Mechanism.restore`.
-
-        A state stores them: a few small arrays. By default there are none.
-        """
+    @property
+    def numbers(self) -> Arrays | None:
+        """The calibrated numbers, for `Mechanism.restore`: small arrays, which a state stores; by default none."""
         return None
 
     def examples_of(self, k: ArrayLike, rounds: Any) -> Any:

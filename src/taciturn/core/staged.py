@@ -445,21 +445,11 @@ class Staged(Private):
 
     # ---- calibrated numbers of a state --------------------------------------------------------------
 
-    def _numbers(self, k: int) -> Arrays:
-        """The numbers of all parts; those of the learner after k releases, which the last calibration of sums needs."""
-        last, made = self._last_numbers  # both at once: another thread may replace them
-        if last != k:
-            made = {
-                f"{i}.{name}": array
-                for i, part in enumerate(self.parts)
-                for name, array in part._numbers(k if i == len(self.stages) else 0).items()
-            }
-            object.__setattr__(self, "_last_numbers", (k, made))
-        return made
-
     @cached_property
-    def _last_numbers(self) -> tuple[int, Arrays]:
-        return -1, {}
+    def _numbers(self) -> Arrays:
+        """The numbers of all parts."""
+        parts = enumerate(self.parts)
+        return {f"{i}.{name}": array for i, part in parts for name, array in part._numbers.items()}
 
     def _restored(self, numbers: Arrays) -> Self:
         """A copy with the numbers of a state, validated."""

@@ -169,12 +169,9 @@ class BLTCoder(OneRowEach):
         om, inverse = (weights(th, ph), weights(ph, th)) if self.weights is None else map(np.array, self.weights)
         object.__setattr__(self, "arrays", tuple(map(fixed, (th, ph, om, inverse))))
 
-    def numbers(self, k: int) -> Arrays:
-        """Decays of C and of its inverse, and their weights: four rows."""
-        return self._numbers
-
     @cached_property
-    def _numbers(self) -> Arrays:
+    def numbers(self) -> Arrays:
+        """Decays of C and of its inverse, and their weights: four rows."""
         return {"decays": fixed(np.array(self.arrays))}
 
     @classmethod
@@ -315,9 +312,10 @@ class RestartedCoder(LastingCoder):
     def rounding_error(self) -> float:
         return self.inner.rounding_error
 
-    def numbers(self, k: int) -> Arrays:
+    @property
+    def numbers(self) -> Arrays:
         """Those of the BLT."""
-        return self.inner.numbers(k)
+        return self.inner.numbers
 
     def error(self, k: ArrayLike) -> Array:
         blocks, place = np.divmod(np.asarray(k, dtype=np.float64) - 1.0, self.inner.n)

@@ -213,12 +213,9 @@ class DecayedCoder(LastingCoder):
         """Encoded rows that depend on a row, at most."""
         return self.period + self.kept
 
-    def numbers(self, k: int) -> Arrays:
-        """Decays of C and of its inverse, and their weights: four rows."""
-        return self._numbers
-
     @cached_property
-    def _numbers(self) -> Arrays:
+    def numbers(self) -> Arrays:
+        """Decays of C and of its inverse, and their weights: four rows."""
         return {"decays": fixed(np.array(self.arrays))}
 
     @classmethod

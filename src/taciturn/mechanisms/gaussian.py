@@ -155,7 +155,8 @@ class FiniteGaussian(OnLattice):
         first, step = (fixed(np.concatenate(part)) for part in zip(*runs, strict=True))
         self._numbers = {**levels.numbers, "first": first, "step": step}
 
-    def numbers(self, k: int) -> Arrays:
+    @property
+    def numbers(self) -> Arrays:
         """The scale, and the lattice steps of all releases: from which on each is used."""
         return self._numbers
 
@@ -242,12 +243,9 @@ class EndlessGaussian(OnLattice):
         self.mu = mu or self._charged
         self.levels(1)  # rejects at once what no noise can protect
 
-    def numbers(self, k: int) -> Arrays:
-        """The mu that all shares are of."""
-        return self._numbers
-
     @cached_property
-    def _numbers(self) -> Arrays:
+    def numbers(self) -> Arrays:
+        """The mu that all shares are of."""
         return {"mu": fixed(np.array(self.mu))}
 
     def levels(self, k: int) -> tuple[float, float]:

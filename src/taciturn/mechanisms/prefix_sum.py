@@ -88,7 +88,7 @@ class PrefixSum(Mechanism):
 
     def _made_again(self, n: int | None, numbers: Arrays, participation: Participation) -> Coder:
         coder = made_for(self, n, participation)
-        if not same(coder_numbers(coder, 1, self.needs(n)), numbers):
+        if not same(coder_numbers(coder, self.needs(n)), numbers):
             raise StateConflict(
                 f"the strategy that {type(coder).__name__} makes here is not the one that this state's stream began "
                 "with. Resume the stream on a machine like the one it began on."
@@ -190,7 +190,6 @@ class NoisySums(NoiseByRelease):
         self.coder = coder
         self._releases = releases
         self.sd = 0.0
-        self._numbers: dict[int, Arrays] = {}
 
     def cost(self, k: int | None) -> Cost:
         """The cost of the first k releases; None for all there can ever be."""
@@ -200,13 +199,11 @@ class NoisySums(NoiseByRelease):
         """The lattice step of what release k encodes."""
         raise NotImplementedError
 
-    def numbers(self, k: int) -> Arrays:
+    @cached_property
+    def numbers(self) -> Arrays:
         """Standard deviation and lattice step, and the strategy's numbers: they serve all rows of a stream."""
-        doubled = k.bit_length()  # no strategy's numbers change more often
-        if doubled not in self._numbers:
-            coder = coder_numbers(self.coder, k, self._releases)
-            self._numbers[doubled] = self._own_numbers | {f"coder.{name}": array for name, array in coder.items()}
-        return self._numbers[doubled]
+        coder = coder_numbers(self.coder, self._releases)
+        return self._own_numbers | {f"coder.{name}": array for name, array in coder.items()}
 
     @cached_property
     def _own_numbers(self) -> Arrays:
@@ -620,9 +617,9 @@ def reach(sensitivity: float, participation: Participation) -> float:
     return max(sensitivity / participation.rows, 1.0)
 
 
-def coder_numbers(coder: Coder, k: int, most: int) -> Arrays:
-    """The numbers of a coder for rows up to k; for a coder without `numbers`, values by which strategies differ."""
-    if (own := coder.numbers(k)) is not None:
+def coder_numbers(coder: Coder, most: int) -> Arrays:
+    """The numbers of a coder of `most` rows; for a coder without `numbers`, values by which strategies differ."""
+    if (own := coder.numbers) is not None:
         return dict(own)
     described = {"sensitivity": coder.sensitivity, "row_norm": coder.row_norm, "rounding_error": coder.rounding_error}
     return {name: np.array(value) for name, value in described.items()} | {

@@ -70,8 +70,9 @@ class Coder:
         """The sums that it decodes from rows without noise; by default prefix sums."""
         return np.cumsum(rows, axis=0)
 
-    def numbers(self, k: int) -> Arrays | None:
-        """The numbers of the strategy for rows up to k, which a state stores; by default none, see `coder_numbers`."""
+    @property
+    def numbers(self) -> Arrays | None:
+        """The numbers of the strategy, which a state stores; by default none, see `coder_numbers`."""
         return None
 
     @abstractmethod
