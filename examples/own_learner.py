@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from taciturn import BLT, Certificate, L2Ball, Linear, Privacy, Private, Problem, every
+from taciturn import BLT, Certificate, L2Ball, Learner, Linear, Privacy, Private, Problem, every
 from taciturn.checks import check_learner
 from taciturn.datasets import ad_impressions
 
@@ -15,7 +15,7 @@ GRID = 2.0**-20  # entries are rounded to multiples of it, so that their sums ar
 
 
 @dataclass(frozen=True)
-class MeanDifference:
+class MeanDifference(Learner):
     """`Proj(Σ y·v / t)`: a classifier that needs no steps.
 
     **Certificate.** An example adds y·v, rounded entry by entry to GRID: a vector of norm at most R, moved by

@@ -637,8 +637,8 @@ MUTANTS = (
     Mutant(
         "ranges read off the data",
         "core/loop.py",
-        "learner.decide(examples_of(calibrated, k, t + end), noisy, sd)",
-        "learner.decide(examples_of(calibrated, k, t + end), statistic, sd)",
+        "learner.decide(calibrated.examples_of(k, t + end), noisy, sd)",
+        "learner.decide(calibrated.examples_of(k, t + end), statistic, sd)",
     ),
     Mutant(
         "the sampler's shares of stages not added",

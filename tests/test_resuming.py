@@ -49,7 +49,7 @@ from taciturn import (
 )
 from taciturn.accounting.memory_store import IN_MEMORY
 from taciturn.algorithms.stages import Ranges, Scales
-from taciturn.core.protocols import Certificate
+from taciturn.core.protocols import Certificate, Mechanism
 from taciturn.core.staged import Staged
 from taciturn.core.state import read_state
 from taciturn.learners.qftl import QFTL
@@ -103,7 +103,7 @@ def cases(seed=7):
 def levels(private, count=ROWS):
     """The noise that is drawn, in bits: standard deviations and lattice steps, or rates."""
     calibrated = private.calibrated
-    if hasattr(calibrated, "coder"):
+    if calibrated.coder is not None:
         result = [calibrated.sd, *(calibrated.step(k) for k in range(1, count + 1))]
     elif hasattr(calibrated, "levels_of"):
         result = np.concatenate(calibrated.levels_of(1, count)).tolist()
@@ -466,7 +466,7 @@ def test_a_model_of_another_shape_beside_a_state_is_rejected(model, tmp_path):
         Stream.load(plan, tmp_path / "stream.npz")
 
 
-class Mine:
+class Mine(Mechanism):
     """A mechanism of a user's, without the verb for stored numbers."""
 
     accepts = "l2/tail"

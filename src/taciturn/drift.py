@@ -42,7 +42,7 @@ import numpy as np
 
 from taciturn._util.arrays import Array, Arrays, Integers
 from taciturn.core.private import Private
-from taciturn.core.protocols import damaged, examples_of
+from taciturn.core.protocols import damaged
 from taciturn.core.release import Releases
 from taciturn.errors import InvalidInput, number
 from taciturn.learners.class_sums import ClassSums
@@ -192,7 +192,7 @@ def _compared(private: Private, j: _At, k: _At, rate: float) -> tuple[float, flo
 
     size = len(k.noisy)
     if private.certificate.reach == "entry":
-        counts = [float(examples_of(private.calibrated, each.k, each.t)) for each in (j, k)]
+        counts = [float(private.calibrated.examples_of(each.k, each.t)) for each in (j, k)]
     else:
         counts = [1.0, 1.0]
     sd = math.sqrt(_variance(private, j, k, *counts))

@@ -129,7 +129,7 @@ from taciturn.algorithms.objective_perturbation import ObjectivePerturbation
 from taciturn.algorithms.recipes import class_sums, pftrl, pgiga, pigd, pqftl
 from taciturn.algorithms.stages import Moments, Ranges, Scales, with_standardised
 from taciturn.core.private import Private
-from taciturn.core.protocols import Learner, examples_of
+from taciturn.core.protocols import Learner
 from taciturn.core.schedule import Every, Schedule, at, every, geometric
 from taciturn.core.staged import Stage, Staged
 from taciturn.errors import (
@@ -151,7 +151,7 @@ from taciturn.learners.second_moment import SecondMoment
 from taciturn.mechanisms.blt import BLT
 from taciturn.mechanisms.decayed_blt import DecayedBLT
 from taciturn.mechanisms.lattice import OnLattice
-from taciturn.mechanisms.prefix_sum import PrefixSum
+from taciturn.mechanisms.prefix_sum import PrefixSum, distance
 from taciturn.mechanisms.sqrt import SquareRoot
 from taciturn.mechanisms.tree import BinaryTree
 from taciturn.memories import FTRL_COSTS, tuned, windows_of
@@ -331,7 +331,7 @@ class Plan:
         window = self.window if self.memories is None else self.memories[0]
         rows = private.timetable.horizon or _PLANNED
         learner = private.learner
-        between = getattr(private.schedule, "rounds", 1)
+        between = distance(private.timetable)
         shorter = _decayed_error(between / window) / _decayed_error(between / self.window)
         here = _signal_of(learner, min(window, rows), private.noise_sd(_SETTLED) * shorter)
         whole = replace(private, mechanism=BLT(buffers=5), horizon=rows)
@@ -614,7 +614,7 @@ class Plan:
 
     def _learns(self, first: int, count: int) -> NDArray[np.bool_]:
         """Whether each of `count` releases has the signal at which burn-in ends: for models in one call."""
-        calibrated = getattr(self.private, "calibrated", None)
+        calibrated = self.private.calibrated
         if self._of_sums or not isinstance(calibrated, OnLattice):
             signals = [self._signal(k, self._round(k)) for k in range(first, first + count)]
             return np.array(signals) >= self._enough
@@ -647,7 +647,7 @@ class Plan:
         if not self._of_sums:
             return self._longest_noise / self.noise_sd(k)
         stream = self.stream
-        return _signal_of(stream.learner, float(examples_of(stream.calibrated, k, t)), self.noise_sd(k))
+        return _signal_of(stream.learner, float(stream.calibrated.examples_of(k, t)), self.noise_sd(k))
 
 
 def _signal_of(learner: Learner, t: float, noise_sd: float) -> float:

@@ -50,7 +50,7 @@ FAULTS = {fault.__name__: fault for fault in (halved, twice, one_missing, leanin
 
 
 @dataclass(frozen=True)
-class Spoilt:
+class Spoilt(Mechanism):
     """A mechanism whose noise has a fault; the secret noise alone, if `only_secret`."""
 
     mechanism: Mechanism

@@ -33,7 +33,7 @@ from taciturn.checks.suite import run_checks
 from taciturn.compiled import passes
 from taciturn.core import loop
 from taciturn.core import private as wiring
-from taciturn.core.protocols import Certificate
+from taciturn.core.protocols import Certificate, Mechanism
 from taciturn.core.schedule import Timetable
 from taciturn.learners.exact_sums import rounded
 from taciturn.learners.vector_sum import VectorSum
@@ -56,6 +56,9 @@ class Wrapped:
 
     def __getattr__(self, name):
         return getattr(object.__getattribute__(self, "learner"), name)
+
+    def on_problem(self, problem):
+        return replace(self, learner=self.learner.on_problem(problem))
 
 
 class Short(Wrapped):
@@ -311,19 +314,23 @@ def _hasty(monkeypatch):
     monkeypatch.setitem(passes.STATISTICS, Hasty, HastyIterates.of)
 
 
-class Telling:
+class Telling(Mechanism):
     """Noise whose standard deviation is told by the row, in every release."""
 
     accepts = "l2/tail"
 
-    def __init__(self, honest=None):
+    def calibrate(self, *settings):
+        return Told(Gaussian().calibrate(*settings))
+
+
+class Told:
+    """That noise."""
+
+    def __init__(self, honest):
         self.honest = honest
 
     def __getattr__(self, name):
         return getattr(self.honest, name)
-
-    def calibrate(self, *settings):
-        return Telling(Gaussian().calibrate(*settings))
 
     def decode(self, public, noisy, k):
         public, row, sd = self.honest.decode(public, noisy, k)

@@ -16,6 +16,7 @@ from taciturn.checks import ContractBroken, check_mechanism
 from taciturn.checks.all import of_mechanism
 from taciturn.checks.suite import run_checks
 from taciturn.compiled import passes
+from taciturn.core.protocols import Mechanism
 from taciturn.mechanisms.release_noise import NoiseByRelease
 
 pytestmark = pytest.mark.privacy
@@ -32,7 +33,7 @@ class Tampered:
 
 
 @dataclass(frozen=True)
-class Tampering:
+class Tampering(Mechanism):
     """A mechanism that calibrates another, and tampers with it."""
 
     mechanism: Any
@@ -185,7 +186,7 @@ class SmallInZCDP(SmallAndSaysSo, InZCDP):
 
 
 @dataclass(frozen=True)
-class Laplace:
+class Laplace(Mechanism):
     """Laplace noise, or a share of what is needed, by the l1 norm of what an example moves; each release costs as much.
 
     By NumPy's generator, which protects nobody.

@@ -47,7 +47,7 @@ def tolerances(one, defined):
     count = len(defined)
     if isinstance(one.mechanism, Exponential):
         return np.zeros(count), np.zeros(count)  # a number is the same or another
-    if not hasattr(one.calibrated, "coder"):
+    if one.calibrated.coder is None:
         return np.zeros(count), one.calibrated.levels_of(1, count)[1]
     coder, calibrated = one.calibrated.coder, one.calibrated
     B = np.abs(matrices(coder, count)[0])

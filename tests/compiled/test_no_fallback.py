@@ -45,7 +45,7 @@ def test_no_python_for_an_example_or_a_release(learner, mechanism, monkeypatch):
     one = private(learner, mechanism, "every 7")
     calibrated, inner = one.calibrated, getattr(one.learner, "learner", one.learner)
     one.settings, inner.certificate, one._pass  # noqa: B018, asked for once
-    things = [one.learner, inner, calibrated, getattr(calibrated, "coder", calibrated)]
+    things = [one.learner, inner, calibrated, calibrated.coder or calibrated]
     start, rows = one.start(), stream(one.problem)
     for thing in things:
         for verb in VERBS:

@@ -158,7 +158,7 @@ def assert_noise_agrees(calibrated):
         shown.append((noisy, sd))
     result = fast.add(*calibrated.start(), rows, 1, drawn)
     noisy, sds = np.array([row for row, _ in shown]), np.array([sd for _, sd in shown])
-    off = 0.0 if not hasattr(calibrated, "coder") else 1e-6 * np.max(sds)
+    off = 0.0 if calibrated.coder is None else 1e-6 * np.max(sds)
     np.testing.assert_allclose(result.noisy, noisy, rtol=0.0, atol=off)
     np.testing.assert_allclose(result.noise_sd, sds, rtol=1e-12)
     assert_memories_agree(secret, result.secret, 1e-9)

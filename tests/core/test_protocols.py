@@ -9,7 +9,23 @@ import numpy as np
 import pytest
 
 from instances import LEARNERS
-from taciturn import BLT, Certificate, Exponential, Gaussian
+from taciturn import (
+    BLT,
+    FTRL,
+    Certificate,
+    Exponential,
+    Gaussian,
+    Hinge,
+    InvalidInput,
+    L2Ball,
+    Learner,
+    Mechanism,
+    Privacy,
+    Private,
+    Problem,
+    every,
+    private_sum,
+)
 from taciturn.checks.learners import MECHANISMS
 from taciturn.checks.mechanisms import (
     MechanismCase,
@@ -20,6 +36,7 @@ from taciturn.checks.mechanisms import (
     seeded_noise_does_not_depend_on_batches,
 )
 from taciturn.core.protocols import misfit
+from taciturn.mechanisms import Calibrated
 
 ENDLESS = {"l2/tail": Gaussian(), "range/tail": Exponential(), "l2/entry": BLT(8)}
 
@@ -38,6 +55,75 @@ def test_a_certificate_is_a_value():
     assert one.at(6) == 0.5
     assert one.at([1, 3]).tolist() == [3.0, 1.0]
     assert one.at(np.array([1, 2], dtype=np.int64)).tolist() == [3.0, 1.5]  # whole numbers have no such power
+
+
+SUMS = private_sum(2, 1.0, Privacy(1.0, 1e-6), horizon=4).learner
+
+
+class Half(Learner):
+    """Half of a learner: it derives from the base class, and does not decide."""
+
+    problem, certificate, statistic_size = SUMS.problem, SUMS.certificate, SUMS.statistic_size
+    start = absorb = statistic = lambda self, *given: None
+
+
+class Whole(Half):
+    """A learner that has all that has no default."""
+
+    def decide(self, t, noisy, noise_sd):
+        return noisy
+
+
+class Stranger:
+    """A mechanism that derives from nothing."""
+
+    accepts = "l2/entry"
+
+    def calibrate(self, *settings):
+        return BLT().calibrate(*settings)
+
+
+class Mute(Mechanism):
+    """A mechanism whose calibrated form has no cost, nor anything else."""
+
+    accepts = "l2/entry"
+
+    def calibrate(self, *settings):
+        made = Calibrated()
+        made.claimed = settings[3]
+        return made
+
+
+@pytest.mark.parametrize(
+    ("learner", "mechanism", "words"),
+    [
+        (Half(), BLT(), r"learner: Half has no decide\. Derive it from taciturn\.Learner"),
+        (SUMS, Stranger(), r"mechanism: Stranger has no by_block, restore\. Derive it from taciturn\.Mechanism"),
+        (
+            SUMS,
+            Mute(),
+            r"no cost, noise_sd, start, encode, noise, decode\. Derive it from taciturn\.mechanisms\.C",
+        ),
+        (Half, BLT(), r"learner cannot be .* Give it as in IGD\(problem\)"),
+        (SUMS, 1.0, r"mechanism cannot be 1\.0\. Give it as in Gaussian\(\) or BLT\(\)"),
+    ],
+)
+def test_what_lacks_a_member_is_rejected_when_it_is_wired(learner, mechanism, words):
+    """The error says what is missing, and what to derive from."""
+    with pytest.raises(InvalidInput, match=words):
+        Private(learner, mechanism, every(1), Privacy(1.0, 1e-6), horizon=4)
+
+
+def test_the_base_classes_have_the_rest():
+    """A learner without any optional member starts at the problem's point, and is known for one relation."""
+    private = Private(Whole(), BLT(), every(1), Privacy(1.0, 1e-6), horizon=4)
+    assert private.start().point.tolist() == private.first_point.tolist() == [0.0, 0.0]
+    assert (private.learner.point_size, private.learner.uses_point, private.learner.derived) == (2, False, {})
+    assert private.guarantee.other is None  # no dataclass
+    assert (private.calibrated.last_round, private.calibrated.by_block) == (None, False)
+    assert private.calibrated.examples_of(3, 30) == 30
+    centered = FTRL(Problem(Hinge(), L2Ball(1.0), 2), center=(0.6, 0.0))
+    assert centered.first_point.tolist() == [0.6, 0.0]
 
 
 def test_a_misfit_names_both_kinds_and_what_fits():

@@ -143,6 +143,9 @@ def test_it_is_unknown_where_nothing_proves_it():
         def __getattr__(self, name):
             return getattr(self._learner, name)
 
+        def on_problem(self, problem):
+            raise TypeError("it is made once")
+
     bare = Private(Bare(IGD(logistic("replace"))), Gaussian(), every(1), BUDGET, horizon=9)
     assert bare.guarantee.other is None
     assert list(bare.guarantee.epsilons) == ["replace"]

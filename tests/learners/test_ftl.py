@@ -28,6 +28,7 @@ from taciturn import (
     pocp,
 )
 from taciturn.checks.certificates import search
+from taciturn.core.protocols import Learner
 from taciturn.problem.optimize import mean_loss
 from taciturn.problem.scalar_loss import bisect
 
@@ -196,7 +197,7 @@ def test_what_cannot_be_certified_is_rejected():
 
 
 @dataclass(frozen=True)
-class LinearisedFTRL:
+class LinearisedFTRL(Learner):
     """`x_{t+1} = Proj(-Σ g_i/(alpha·t))` with gradients of the data term at its own exact iterates."""
 
     problem: Problem

@@ -35,7 +35,6 @@ from taciturn.audit import distinguish, tight_pair, tight_private
 from taciturn.audit.statistics import points_not_decided
 from taciturn.audit.verdict import game_of
 from taciturn.compiled import passes
-from taciturn.core import loop
 from taciturn.learners.exact_sums import rounded
 from taciturn.mechanisms.strategy import matrices, toeplitz_sensitivity
 
@@ -218,8 +217,7 @@ def test_an_audit_notices_points_of_other_numbers_of_examples(compiled, monkeypa
     planted = replace(honest, compiled=compiled)
     rows = np.ones((60, 1)), np.ones(60)
     assert points_not_decided(honest, [planted.run(planted.start(), *rows)[1]]) == []
-    for module in (loop, passes):
-        monkeypatch.setattr(module, "examples_of", lambda calibrated, k, rounds: rounds)
+    monkeypatch.setattr(planted.calibrated, "examples_of", lambda k, rounds: rounds)
     assert points_not_decided(honest, [planted.run(planted.start(), *rows)[1]]) != []
 
 

@@ -375,11 +375,11 @@ def test_without_a_horizon():
             assert mechanism.cost(None).within(BUDGET)
             sds[unit, rounds] = mechanism.noise_sd(2**12)
             again = strategy.restore(
-                stated, Timetable(every(rounds), None), 3, BUDGET, "exact", numbers := mechanism.numbers(1)
+                stated, Timetable(every(rounds), None), 3, BUDGET, "exact", numbers := mechanism.numbers
             )
             assert again.cost(None) == mechanism.cost(None)
             assert len(numbers) == (3 if unit == ONCE else 2)  # a strategy that starts again has one lattice step
-            assert again.numbers(1).keys() == numbers.keys()
+            assert again.numbers.keys() == numbers.keys()
     assert sds[ONCE, 1] < sds[Participation(4, 1, 64), 1] < sds[Participation(4, 4, 1), 1] < 3.9 * sds[ONCE, 1]
     assert sds[Participation(4, 4, 1), 2000] == pytest.approx(4.0 * sds[ONCE, 2000], rel=1e-2)
 
@@ -391,7 +391,7 @@ def test_a_restored_stream_has_the_strategy_it_began_with(strategy):
     certificate = replace(CASES["sum"](strategy, BUDGET, 20).learner.certificate, participation=unit)
     plan = certificate, Timetable(every(1), 20), 3, BUDGET, "exact"
     began = strategy.calibrate(*plan)
-    again = strategy.restore(*plan, began.numbers(1))
+    again = strategy.restore(*plan, began.numbers)
     assert again.cost(None) == began.cost(None)
     assert (again.sd, again.step(1)) == (began.sd, began.step(1))
 

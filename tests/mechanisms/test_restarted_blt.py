@@ -175,10 +175,10 @@ def test_a_stream_that_began_without_restarts_ends_where_it_said():
     private = private_sum(1, 1.0, BUDGET, schedule=every(2**20), seed=1)
     here = private.mechanism
     old = super(BLT, here).calibrate(private.certificate, private.timetable, 1, BUDGET, "exact")
-    again = here.restore(private.certificate, private.timetable, 1, BUDGET, "exact", old.numbers(1))
+    again = here.restore(private.certificate, private.timetable, 1, BUDGET, "exact", old.numbers)
     assert type(again) is type(old) is Endless
     assert again.sd == old.sd
-    new = here.restore(private.certificate, private.timetable, 1, BUDGET, "exact", private.calibrated.numbers(1))
+    new = here.restore(private.certificate, private.timetable, 1, BUDGET, "exact", private.calibrated.numbers)
     assert type(new) is LastingSums
     assert (new.sd, new.step(1)) == (private.calibrated.sd, private.calibrated.step(1))
     assert private.unit == EXAMPLE

@@ -99,7 +99,7 @@ class ObjectivePerturbation(Accounted):
             )
 
     is_stream = False
-    learner = mechanism = None
+    learner = mechanism = calibrated = None
 
     def fit(self, X: Any, y: Any, ledger: LedgerLike | None = None) -> Release:
         """Learn from all `horizon` examples and publish one point.

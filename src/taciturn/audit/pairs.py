@@ -51,8 +51,10 @@ from taciturn.core.schedule import every
 from taciturn.errors import InvalidInput, float_or_nan, one_of, value_or_type
 from taciturn.learners.ewoo import experts
 from taciturn.learners.ftl import FTL
+from taciturn.learners.giga import GIGA
 from taciturn.learners.linear_bandit import LinearBandit
 from taciturn.learners.qftl import QFTL
+from taciturn.learners.tick_sums import TickSums
 from taciturn.mechanisms.tree import BinaryTree
 from taciturn.problem.losses import Hinge, Linear, Squared
 from taciturn.problem.problem import Problem
@@ -369,7 +371,8 @@ def tight_pair(private: Private, place: Place = "first") -> Pair:
         others = max(2, horizon // (2 * private.unit.rows))
         users = np.where(owned, 0, 1 + np.arange(horizon) % others)
     else:
-        first = min(getattr(private.learner, "first_move", 1), horizon) - 1
+        learner = private.learner
+        first = min(learner.first_move if isinstance(learner, GIGA) else 1, horizon) - 1
         at = {"first": first, "middle": max(first, horizon // 2), "last": horizon - 1}[place]
         users = None
     X[at], y[at] = one
@@ -448,7 +451,8 @@ def adaptive_adversary(private: Private) -> Adversary:
 
 def _worst(private: Private) -> tuple[Example, Example]:
     """The two examples with the largest distance."""
-    learner = getattr(private.learner, "learner", private.learner)  # under "add-remove", whose sums they are
+    learner = private.learner
+    learner = learner.learner if isinstance(learner, TickSums) else learner
     if private.learner.certificate.metric == "range":
         return (np.array([0.0, 1.0]), 0.0), (np.array([1.0, 0.0]), 0.0)
     if isinstance(learner, QFTL | LinearBandit):

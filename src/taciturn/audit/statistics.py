@@ -53,7 +53,6 @@ from taciturn.audit.interval import Interval, mean_interval, spread_interval
 from taciturn.audit.pairs import Pair, TickPair
 from taciturn.audit.transcripts import Played, RunOfUsers, TwoWorlds, run_in_calls, seeded_run
 from taciturn.core.private import Private
-from taciturn.core.protocols import examples_of
 from taciturn.core.release import Releases
 
 _LEAST = 1e-12  # in stated variances: the smallest variance assumed where there is no noise
@@ -244,7 +243,7 @@ def points_not_decided(private: Private, transcripts: Iterable[Releases]) -> lis
 
 def _follow(private: Private, shown: Releases) -> bool:
     """Up to rounding errors relative to the radius; where that is infinite, to the longest point, or to 1."""
-    stand_for = [examples_of(private.calibrated, each.k, each.t) for each in shown]
+    stand_for = [private.calibrated.examples_of(each.k, each.t) for each in shown]
     decided = np.array(
         [private.learner.decide(t, each.noisy, each.noise_sd) for t, each in zip(stand_for, shown, strict=True)]
     )

@@ -42,7 +42,6 @@ from taciturn.accounting.unit import User
 from taciturn.audit.pairs import Adversary, Pair, TickPair
 from taciturn.core.loop import Pass, pass_for
 from taciturn.core.private import Private
-from taciturn.core.protocols import first_point
 from taciturn.core.release import Collected, Releases
 from taciturn.core.state import Standing, State
 from taciturn.mechanisms.strategy import matrices, sums_of
@@ -250,7 +249,7 @@ def whitening(private: Private) -> Callable[[Array], Array]:
     """The map from noisy statistics, stacked along the second last axis, to rows with noise of stated variance 1."""
     calibrated: Any = private.calibrated
     count = len(private.timetable.rounds)
-    if (coder := getattr(calibrated, "coder", None)) is None:
+    if (coder := calibrated.coder) is None:
         sd = np.array([calibrated.noise_sd(k) for k in range(1, count + 1)])
         sd = np.maximum(sd, _SILENT * np.max(sd))[:, None]
         return lambda rows: rows / sd
@@ -262,7 +261,7 @@ def whitening(private: Private) -> Callable[[Array], Array]:
 
 def initial_standing(private: Private) -> Standing:
     """The standing before any example; passes do not modify it, so one serves all trials."""
-    return Standing(0, 0, private.learner.start(), *private.calibrated.start(), first_point(private.learner))
+    return Standing(0, 0, private.learner.start(), *private.calibrated.start(), private.learner.first_point)
 
 
 def released(way: Pass, at: Standing, V: Array, y: Array, rounds: Integers, seed: int) -> tuple[Standing, Releases]:
@@ -390,7 +389,7 @@ def exact_statistics(private: Private, V: Array, y: Array, points: Array) -> Arr
             exact = learner.absorb(exact, start, V[start:end], y[start:end], point)
             exact, rows[k] = learner.statistic(exact, end)
             start, point = end, points[k]
-    return sums_of(getattr(private.calibrated, "coder", None), rows) if learner.certificate.reach == "entry" else rows
+    return sums_of(private.calibrated.coder, rows) if learner.certificate.reach == "entry" else rows
 
 
 @dataclass

@@ -166,12 +166,13 @@ def _without_feedback(private: Private) -> bool:
     """Whether no statistic depends on a released point: by the learner's methods, or by constant gradients."""
     from taciturn.compiled.codes import slope_code
     from taciturn.compiled.passes import STATISTICS
+    from taciturn.learners.averaged import Averaged
     from taciturn.learners.ftrl import FTRL
     from taciturn.learners.tick_sums import TickSums
 
     learner, loss = private.learner, private.problem.loss
     learner = learner.learner if isinstance(learner, TickSums) else learner
-    averaged = getattr(learner, "learner", learner)
+    averaged = learner.learner if isinstance(learner, Averaged) else learner
     straight = isinstance(loss, ScalarLoss) and loss.curvature == 0.0 and slope_code(loss) is not None
     constant = type(learner) is FTRL and straight and learner.curvature == 0.0
     return {type(learner), type(averaged)} <= STATISTICS.keys() or constant

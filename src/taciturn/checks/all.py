@@ -25,7 +25,7 @@ from taciturn.checks.mechanisms import MechanismCase
 from taciturn.checks.readers import ReaderCase
 from taciturn.checks.stores import StoreCase
 from taciturn.checks.suite import Check, Report, run_checks
-from taciturn.core.protocols import Learner, Mechanism
+from taciturn.core.protocols import Learner, Mechanism, complete, lacking
 from taciturn.errors import expect
 from taciturn.mechanisms.prefix_sum import PrefixSum
 from taciturn.problem.scalar_loss import ScalarLoss
@@ -51,7 +51,7 @@ def checks_for(thing: Any) -> list[Check]:
         return of_set(thing)
     if isinstance(thing, PrefixSum):
         return of_strategy(thing)
-    if hasattr(thing, "calibrate"):
+    if isinstance(thing, Mechanism) or not lacking(thing, Mechanism):
         return of_mechanism(thing)
     if isinstance(thing, LedgerCase):
         return of_ledger(thing)
@@ -71,14 +71,14 @@ def _must_be(name: str, thing: object, right: bool, example: str) -> None:
 
 def of_learner(learner: Learner, mechanism: Mechanism | None = None, effort: int = 1) -> list[Check]:
     """Checks of its certificate, of its methods, and of the private stream built from it."""
-    _must_be("a learner", learner, hasattr(learner, "certificate"), "check_learner(IGD(problem))")
+    complete("a learner", learner, Learner, "check_learner(IGD(problem))")
     case = LearnerCase(learner, mechanism, effort)
     return [Check(function, case) for function in (*certificates.CHECKS, *learners.CHECKS, *wiring.CHECKS)]
 
 
 def of_mechanism(mechanism: Mechanism) -> list[Check]:
     """Checks with a horizon, and without one."""
-    _must_be("a mechanism", mechanism, hasattr(mechanism, "calibrate"), "check_mechanism(Gaussian())")
+    complete("a mechanism", mechanism, Mechanism, "check_mechanism(Gaussian())")
     cases = {"": MechanismCase(mechanism), "no horizon": MechanismCase(mechanism, None)}
     return [Check(function, case, name) for name, case in cases.items() for function in mechanisms.CHECKS]
 

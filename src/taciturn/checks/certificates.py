@@ -21,7 +21,7 @@ from taciturn.accounting.unit import User
 from taciturn.checks.learners import MECHANISMS, LearnerCase, first_round
 from taciturn.checks.streams import Generator, examples, generator, labels_from, members
 from taciturn.checks.suite import demand, skip
-from taciturn.core.protocols import Certificate, Learner, on_problem
+from taciturn.core.protocols import Certificate, Learner
 from taciturn.core.schedule import Timetable, every
 from taciturn.errors import ContractBroken, TaciturnError
 from taciturn.problem.losses import Linear
@@ -354,7 +354,8 @@ def rebuilt(learner: Any, problem: Problem) -> Any:
     """The learner, or the learner that it wraps, on another problem."""
     if not is_dataclass(learner) or isinstance(learner, type):
         skip(f"{type(learner).__name__} is not a dataclass, so it cannot be rebuilt on another problem")
-    return on_problem(learner, problem)
+    made: Any = learner
+    return made.on_problem(problem)
 
 
 def _zero_examples_have_no_gradient(problem: Problem) -> bool:

@@ -14,7 +14,7 @@ from taciturn.checks.streams import copied, examples, generator, same
 from taciturn.checks.suite import COPY, demand, skip
 from taciturn.core.loop import statistics
 from taciturn.core.private import Private
-from taciturn.core.protocols import Learner, Mechanism, point_size
+from taciturn.core.protocols import Learner, Mechanism
 from taciturn.core.schedule import Schedule, every
 from taciturn.mechanisms.blt import BLT
 from taciturn.mechanisms.exponential import Exponential
@@ -207,9 +207,9 @@ def _decides_in_the_domain(case: LearnerCase, row: np.ndarray) -> None:
     learner, rng = case.learner, generator(1)
     for sd in (0.0, 0.1, 1e3) if len(row) == learner.statistic_size else (0.0,):
         point = learner.decide(case.rows, row + sd * rng.normal(size=len(row)), sd)
-        size = point_size(learner)
+        size = learner.point_size
         demand(point.shape == (size,), f"a point has shape {point.shape}", f"Return {size} floats.")
-        if hasattr(learner, "point_size"):  # what a stage finds is no point of the domain
+        if size != learner.problem.size:  # what a stage finds is no point of the domain
             demand(bool(np.isfinite(point).all()), f"noise of standard deviation {sd:g} makes it infinite", "Bound it.")
             continue
         inside = learner.problem.domain.contains(point)

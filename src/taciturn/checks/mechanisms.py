@@ -20,7 +20,7 @@ from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.unit import Participation
 from taciturn.checks.streams import copied, generator, same
 from taciturn.checks.suite import COPY, OF_THE_NOISE, demand, skip
-from taciturn.core.protocols import Calibrated, Certificate, Mechanism
+from taciturn.core.protocols import Calibrated, Certificate, Mechanism, complete
 from taciturn.core.schedule import Timetable, every
 from taciturn.errors import InvalidInput, Unprovable
 from taciturn.mechanisms.strategy import sums_of
@@ -78,11 +78,13 @@ class MechanismCase:
         """The mechanism calibrated to the budget; skips if it needs a horizon and has none."""
         timetable = Timetable(every(1), self.horizon)
         try:
-            return self.mechanism.calibrate(self.certificate, timetable, self.size, self.budget, "exact")
+            made = self.mechanism.calibrate(self.certificate, timetable, self.size, self.budget, "exact")
         except InvalidInput as error:
             if self.horizon is None:
                 skip(f"{type(self.mechanism).__name__} needs a horizon: {error}")
             raise
+        complete("the calibrated mechanism", made, Calibrated, "what Gaussian().calibrate returns")
+        return made
 
     @cached_property
     def rows(self) -> Array:
@@ -219,7 +221,7 @@ def decoding_inverts_encoding(case: MechanismCase) -> None:
     if case.certificate.metric == "range":
         off = rows[np.arange(len(rows)), shown[:, 0].astype(np.int64)] - np.min(rows, axis=1)
     else:
-        expected = sums_of(getattr(case.calibrated, "coder", None), rows) if case.certificate.reach == "entry" else rows
+        expected = sums_of(case.calibrated.coder, rows) if case.certificate.reach == "entry" else rows
         off = np.max(np.abs(shown - expected), axis=1)
     k = int(np.argmax(off / sd))
     fault = f"without noise, release {k + 1} is off by {off[k]:.3g}, and the noise would be {sd[k]:.3g}"

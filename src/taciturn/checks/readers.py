@@ -33,6 +33,7 @@ from taciturn.core.loop import fast_clip, statistics, without_influence
 from taciturn.core.participation import admit, new_records
 from taciturn.core.private import Private
 from taciturn.mechanisms.strategy import matrices
+from taciturn.problem.problem import Problem
 
 Block = tuple[Array, Array, Sequence[Any] | None]
 """Features, labels and, if users are protected, the id of each row; None for a row without one."""
@@ -228,11 +229,17 @@ def clipped_rows_stay_the_same(case: ReaderCase) -> None:
     finite = np.where(np.isfinite(X), X, 0.0)
     y = np.ones(len(X))
     for size in (1.0, 1e15):
-        for clip in filter(None, (problem.clip_block, getattr(fast_clip(problem, True), "dense", None))):
+        for clip in _clippings(problem):
             expected = clip(size * finite, y)[0]
             for layout, laid in LAYOUTS.items():
                 for length in (1, 3, max(4, len(X) // 2), len(X)):
                     _clip_alike(clip, size * finite, y, laid, length, expected, layout)
+
+
+def _clippings(problem: Problem) -> list[Callable[[Array, Array], Any]]:
+    """The clipping of a problem, and its compiled form, if there is one."""
+    fast = fast_clip(problem, True)
+    return [problem.clip_block] if fast is None else [problem.clip_block, fast.dense]
 
 
 def _clip_alike(
@@ -295,7 +302,7 @@ def _neighbours(case: ReaderCase) -> Iterator[list[tuple[int, Spoiled]]]:
 def _clipped(case: ReaderCase, encoded: Encoded) -> tuple[Array, Array]:
     """Clipped rows and labels, as a stream clips them."""
     problem = case.private.problem
-    V, y = getattr(fast_clip(problem, True), "dense", problem.clip_block)(encoded.X, encoded.y)
+    V, y = _clippings(problem)[-1](encoded.X, encoded.y)
     return V, y
 
 
@@ -316,7 +323,7 @@ def _distance(private: Private, apart: Array) -> float:
     """The distance of two sequences of statistics in standard deviations of the noise."""
     calibrated: Any = private.calibrated
     if private.learner.certificate.reach == "entry":
-        if not hasattr(calibrated, "coder"):
+        if calibrated.coder is None:
             skip("the mechanism has no encoder to read")
         _, C = matrices(calibrated.coder, len(apart))
         return float(np.linalg.norm(C @ apart)) / float(calibrated.sd)

@@ -22,7 +22,7 @@ from taciturn.checks.certificates import rebuilt
 from taciturn.checks.learners import BUDGET, ROUNDING, LearnerCase
 from taciturn.checks.streams import examples
 from taciturn.checks.suite import OF_THE_NOISE, demand, skip
-from taciturn.core.loop import Definition, pass_for
+from taciturn.core.loop import Definition, pass_for, statistics
 from taciturn.core.participation import admit, new_records
 from taciturn.core.private import Private
 from taciturn.core.protocols import Learner
@@ -30,7 +30,7 @@ from taciturn.core.release import Releases
 from taciturn.core.schedule import every, geometric
 from taciturn.core.state import State
 from taciturn.errors import BudgetExhausted, StateConflict, TaciturnError
-from taciturn.mechanisms.strategy import matrices
+from taciturn.mechanisms.strategy import matrices, sums_of
 from taciturn.problem.problem import Problem
 
 
@@ -45,14 +45,12 @@ def without_noise_releases_are_exact(case: LearnerCase) -> None:
     """Encoded and decoded without noise, releases are exact: prefix sums for `entry`, the arg min for `range`."""
     private, (V, y) = case.private(), case.bounded
     learner, calibrated, certificate = private.learner, private.calibrated, private.learner.certificate
-    exact, (secret, public), total = learner.start(), calibrated.start(), np.zeros(learner.statistic_size)
-    decay = getattr(getattr(calibrated, "coder", None), "decay", 1.0)
-    for k in range(1, case.rows + 1):
-        exact = learner.absorb(exact, k - 1, V[k - 1 : k], y[k - 1 : k], learner.problem.first_point)
-        exact, row = learner.statistic(exact, k)
+    (secret, public), rounds = calibrated.start(), np.arange(1, case.rows + 1)
+    rows = statistics(learner, learner.start(), 0, V, y, rounds)[1]
+    sums = sums_of(calibrated.coder, rows)
+    for k, row, total in zip(rounds.tolist(), rows, sums, strict=True):
         secret, encoded = calibrated.encode(secret, row, k)
         public, shown, sd = calibrated.decode(public, encoded, k)
-        total = decay * total + row
         if certificate.metric == "range":
             off = float(row[int(shown[0])] - np.min(row))
         else:
@@ -214,7 +212,7 @@ def every_row_of_a_user_is_charged(case: LearnerCase) -> None:
         moved = certificate.at(rounds) * np.minimum(unit.rows, np.arange(1, len(rounds) + 1))
         needed = float(np.linalg.norm(moved[moved > 0.0] / sd[moved > 0.0]))
     else:
-        if not hasattr(calibrated, "coder"):
+        if calibrated.coder is None:
             skip("the mechanism has no encoder to read")
         _, C = matrices(calibrated.coder, len(rounds))
         along = float(np.linalg.norm(np.sum(C[:, : unit.rows], axis=1)))

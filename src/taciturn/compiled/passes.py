@@ -26,7 +26,7 @@ from taciturn.compiled import codes
 from taciturn.compiled.codes import Code, Leader, loss_code, set_code, slope_code, value_code
 from taciturn.core.loop import Pass
 from taciturn.core.loop import statistics as statistics_by_definition
-from taciturn.core.protocols import Calibrated, Learner, examples_of
+from taciturn.core.protocols import Calibrated, Learner
 from taciturn.core.release import Collected, Releases, no_releases
 from taciturn.core.state import Standing
 from taciturn.learners.averaged import Averaged
@@ -84,7 +84,7 @@ def adding(learner: Learner) -> Pass | None:
 
 
 @dataclass(frozen=True)
-class Adding:
+class Adding(Pass):
     """Examples added up to the exact state of a learner that does not use released points."""
 
     statistics: Statistics
@@ -99,7 +99,7 @@ class Adding:
 
 
 @dataclass(frozen=True, eq=False)
-class Gradients:
+class Gradients(Pass):
     """Gradients of private FTRL at one released point, added up."""
 
     leader: Leader
@@ -177,7 +177,7 @@ def statistics(learner: Learner, exact: Arrays, t: int, X: Array, y: Array, roun
 
 
 @dataclass(frozen=True)
-class BatchPass:
+class BatchPass(Pass):
     """All releases of a block at once: statistics, then noise, then decisions."""
 
     statistics: Statistics
@@ -207,7 +207,7 @@ class BatchPass:
     ) -> Standing:
         k, count = at.k, len(rounds)
         secret, public, noisy, sd = self.noise.add(at.secret, at.public, statistics, k + 1, noise)
-        stand_for = examples_of(self.noise.calibrated, np.arange(k + 1, k + count + 1), rounds)
+        stand_for = self.noise.calibrated.examples_of(np.arange(k + 1, k + count + 1), rounds)
         points = self.statistics.decide(stand_for, noisy, sd)
         shown.add(noisy, points, sd)
         return Standing(int(rounds[-1]), k + count, at.exact, secret, public, points[-1].copy())
@@ -421,7 +421,7 @@ class Means:
 
 
 @dataclass(frozen=True, eq=False)
-class IteratePass:
+class IteratePass(Pass):
     """Steps, independent Gaussian noise and projections in one loop."""
 
     steps: Steps
@@ -1243,7 +1243,7 @@ THROUGH: dict[type, Through] = {
 
 
 @dataclass(frozen=True, eq=False)
-class FTRLPass:
+class FTRLPass(Pass):
     """Private FTRL inside a strategy's loop: gradients at released points, so release after release."""
 
     learner: FTRL
@@ -1317,7 +1317,7 @@ class FTRLPass:
 
     def stride(self, k: int, due: int, sd: float) -> float:
         """The same for release k, as a number."""
-        return float(self.learner.stride(float(examples_of(self.calibrated, k, due)), sd))
+        return float(self.learner.stride(float(self.calibrated.examples_of(k, due)), sd))
 
     def one_row(self, clip: Clip) -> OneGradient | None:
         """The same for a block of one example, through a BLT."""
@@ -1327,7 +1327,7 @@ class FTRLPass:
         """What the sums of the releases after the k-th are divided by; of one release by numbers, which is faster."""
         if len(rounds) == 1:
             return np.array([self.stride(k + 1, int(rounds[0]), float(sd[0]))])
-        stand_for = examples_of(self.calibrated, np.arange(k + 1, k + len(rounds) + 1), rounds)
+        stand_for = self.calibrated.examples_of(np.arange(k + 1, k + len(rounds) + 1), rounds)
         return np.asarray(self.learner.stride(stand_for, sd))
 
 

@@ -42,7 +42,7 @@ class Accounted:
     ----------
     is_stream : bool
         Whether it learns row by row, by a learner and a mechanism, and not from all rows at once.
-    learner, mechanism
+    learner, mechanism, calibrated
         Those of a stream; None of an algorithm that has none.
     stages : tuple
         What is found in the first rows, before the learner begins (`taciturn.core.staged`).

@@ -185,15 +185,10 @@ def as_sum(learner: Learner) -> SumLearner:
     )
 
 
-def uses_point(learner: object) -> bool:
-    """Whether contributions depend on the released point."""
-    return bool(getattr(learner, "uses_point", False))
-
-
 def settings_of(learner: Learner, point: Array) -> str:
     """What sums depend on besides the examples: the learner, its bounds included, and the point if it is used."""
     made = fingerprint(learner)
-    if not uses_point(learner):
+    if not learner.uses_point:
         return made
     return hashlib.sha256(made.encode() + np.ascontiguousarray(point, dtype="<f8").tobytes()).hexdigest()
 
@@ -201,7 +196,7 @@ def settings_of(learner: Learner, point: Array) -> str:
 def check_part(part: BlockSums, learner: SumLearner, settings: str) -> None:
     """Reject sums of another learner, of another point, or larger than so many clipped examples can make them."""
     if part.settings != settings:
-        where = ", or at another point than the one released last" if uses_point(learner) else ""
+        where = ", or at another point than the one released last" if learner.uses_point else ""
         raise StateConflict(
             f"these sums were made by another learner than this stream's, with other bounds perhaps{where}. Make them "
             "by block_statistics(private.learner_at(state), state.point, X, y)."

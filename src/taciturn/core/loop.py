@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array, Arrays, Integers
-from taciturn.core.block_sums import TWICE, BlockSums, Digest, as_sum, check_part, settings_of, uses_point
-from taciturn.core.protocols import Calibrated, Learner, SumLearner, examples_of
+from taciturn.core.block_sums import TWICE, BlockSums, Digest, as_sum, check_part, settings_of
+from taciturn.core.protocols import Calibrated, Learner, SumLearner
 from taciturn.core.release import Collected, Releases
 from taciturn.core.schedule import At, Timetable
 from taciturn.core.state import Standing
@@ -43,6 +43,10 @@ class Releasing(Protocol):
 
 class Pass(Protocol):
     """A way through a block of clipped examples."""
+
+    def one_row(self, clip: Any) -> OneRow | None:
+        """The same for a block of one example, if there is a compiled call for it that also clips."""
+        return None
 
     @property
     def forgets(self) -> bool:
@@ -75,7 +79,7 @@ class OneRow(Protocol):
 
 
 @dataclass(frozen=True)
-class Definition:
+class Definition(Pass):
     """The reference pass: one release at a time, by the methods of the learner and the calibrated mechanism."""
 
     learner: Learner
@@ -97,7 +101,7 @@ class Definition:
             exact, statistic = learner.statistic(exact, t + end)
             secret, encoded = calibrated.encode(secret, statistic, k)
             public, noisy, sd = calibrated.decode(public, encoded + drawn, k)
-            point = np.array(learner.decide(examples_of(calibrated, k, t + end), noisy, sd), dtype=np.float64)
+            point = np.array(learner.decide(calibrated.examples_of(k, t + end), noisy, sd), dtype=np.float64)
             shown.add(noisy[None, :], point[None, :], np.array([sd]))
             start = end
         if start < len(y):
@@ -115,7 +119,7 @@ class Definition:
             k += 1
             secret, encoded = calibrated.encode(secret, statistic, k)
             public, noisy, sd = calibrated.decode(public, encoded + drawn, k)
-            point = np.array(learner.decide(examples_of(calibrated, k, int(due)), noisy, sd), dtype=np.float64)
+            point = np.array(learner.decide(calibrated.examples_of(k, int(due)), noisy, sd), dtype=np.float64)
             shown.add(noisy[None, :], point[None, :], np.array([sd]))
         return Standing(int(rounds[-1]), k, exact, secret, public, point)
 
@@ -293,7 +297,7 @@ class SumLoop:
         self.learner = learner
         self.timetable = timetable
         self.seed = seed
-        self._most_releases = 1 if uses_point(learner) else releases_in_block(learner)
+        self._most_releases = 1 if learner.uses_point else releases_in_block(learner)
 
     def __call__(self, at: Standing, parts: Sequence[BlockSums]) -> tuple[Standing, Releases]:
         """Where a stream stands after these sums, and its releases; nothing is committed here."""
@@ -327,7 +331,7 @@ class SumLoop:
                 if len(complete) == self._most_releases:
                     at = self._released(at, complete, shown)
                     complete = []
-                    expected = settings_of(learner, at.point) if uses_point(learner) else expected
+                    expected = settings_of(learner, at.point) if learner.uses_point else expected
         at = self._released(at, complete, shown)
         return at._replace(t=t, exact=learner.from_integers(total)), shown.releases(self.seed is not None)
 
@@ -406,7 +410,7 @@ class BlockAdder:
         self.learner = as_sum(learner)
         self.compiled = compiled
         self._point = learner.problem.first_point
-        if uses_point(learner):
+        if learner.uses_point:
             if point is None:
                 name = type(learner).__name__
                 raise InvalidInput(f"{name} takes gradients at the point released last. Give point=state.point.")
@@ -440,7 +444,7 @@ _NO_RELEASES = Timetable(At((2**62,)), None)
 
 
 @dataclass(frozen=True)
-class Hashed:
+class Hashed(Pass):
     """A pass whose clipped examples also enter a digest."""
 
     way: Pass
@@ -508,10 +512,7 @@ def pass_for_sums(learner: Learner, compiled: bool) -> Pass:
 
 def one_row_for(way: Pass, problem: Any, clip: Any) -> OneRow | None:
     """The compiled call for one example of this pass, if it has one and rows are clipped as they come."""
-    made: Any = way
-    if clip is None or problem.features is not None or not hasattr(way, "one_row"):
-        return None
-    return made.one_row(clip)  # type: ignore[no-any-return]
+    return None if clip is None or problem.features is not None else way.one_row(clip)
 
 
 def has_known_arrays(learner: Learner, calibrated: Calibrated) -> bool:

@@ -46,10 +46,9 @@ from taciturn.core.protocols import (
     Certificate,
     Learner,
     Mechanism,
+    complete,
     damaged,
-    first_point,
     misfit,
-    on_problem,
     restores,
     stored,
 )
@@ -139,10 +138,9 @@ class Private(Accounted):
     def __post_init__(self) -> None:
         one_of("calibration", self.calibration, get_args(Calibration))
         expect("privacy", self.privacy, isinstance(self.privacy, Privacy), "Privacy(epsilon=1.0, delta=1e-6)")
-        expect("schedule", self.schedule, hasattr(self.schedule, "round_of"), "every(1) or geometric(1.1)")
-        expect("learner", self.learner, hasattr(self.learner, "certificate"), "IGD(problem)")
-        made = hasattr(self.mechanism, "calibrate") and not isinstance(self.mechanism, type)
-        expect("mechanism", self.mechanism, made, "Gaussian() or BLT()")
+        expect("schedule", self.schedule, isinstance(self.schedule, Schedule), "every(1) or geometric(1.1)")
+        complete("learner", self.learner, Learner, "IGD(problem)")
+        complete("mechanism", self.mechanism, Mechanism, "Gaussian() or BLT()")
         expect("unit", self.unit, isinstance(self.unit, Example | User), "Example() or User(rows=4)")
         if self.calibration != "exact" and isinstance(self.unit, User):
             raise InvalidInput("the paper's noise protects one example. Use calibration='exact', or unit=Example().")
@@ -180,7 +178,7 @@ class Private(Accounted):
                 "'add-remove' keeps it secret. Use neighbours='zero-out'; or sums over ticks of a public clock, by "
                 "pqftl, pftrl, class_sums or private_sum with neighbours='add-remove', or TickSums."
             )
-        forgets = getattr(self.mechanism, "by_block", False)  # then nothing depends on the number of ticks
+        forgets = self.mechanism.by_block  # then nothing depends on the number of ticks
         if (self.timetable.horizon is None and not forgets) or self.calibration != "exact":
             raise InvalidInput(
                 "'add-remove' needs a horizon, in ticks, or forget=, and calibration='exact'. State both."
@@ -519,15 +517,15 @@ class Private(Accounted):
         horizon = self.timetable.horizon
         if horizon is not None:
             return horizon
-        proven = math.inf if getattr(self.calibrated, "by_block", False) else self._most_rounds
-        paid_for = getattr(self.calibrated, "last_round", None)
+        proven = math.inf if self.calibrated.by_block else self._most_rounds
+        paid_for = self.calibrated.last_round
         last = proven if paid_for is None else min(proven, paid_for)
         return int(last) if math.isfinite(last) else None
 
     @property
     def first_point(self) -> Array:
         """The learner's data-free point, before the first release."""
-        return first_point(self.learner)
+        return self.learner.first_point
 
     def noise_sd(self, k: int) -> float:
         """Standard deviation of the noise on an entry of the k-th released statistic."""
@@ -538,7 +536,9 @@ class Private(Accounted):
         """The calibrated mechanism."""
         certificate = self.certificate
         size = self.learner.statistic_size
-        return self.mechanism.calibrate(certificate, self.timetable, size, self.privacy, self.calibration)
+        made = self.mechanism.calibrate(certificate, self.timetable, size, self.privacy, self.calibration)
+        complete("the calibrated mechanism", made, Calibrated, "what Gaussian().calibrate returns")
+        return made
 
     @property
     def certificate(self) -> Certificate:
@@ -562,10 +562,10 @@ class Private(Accounted):
     def _under_the_other_relation(self) -> Cost | None:
         """The cost of this noise under zero-out instead of replace, or the other way round, if it is known."""
         others: dict[str, Literal["replace", "zero-out"]] = {"replace": "zero-out", "zero-out": "replace"}
-        if self.neighbours not in others or not hasattr(self.calibrated, "cost_for"):
+        if self.neighbours not in others:
             return None
         try:  # a learner of one's own may be no dataclass, or certify one relation only
-            learner = on_problem(self.learner, replace(self.problem, neighbours=others[self.neighbours]))
+            learner = self.learner.on_problem(replace(self.problem, neighbours=others[self.neighbours]))
             return self._cost_for(learner.certificate.for_unit(self.unit, self.timetable))
         except (TaciturnError, ArithmeticError, TypeError, ValueError):
             return None
@@ -576,9 +576,8 @@ class Private(Accounted):
         Statistics are what they are, of the magnitude and the norm in the learner's own certificate; clipping moves no
         two of them apart.
         """
-        calibrated: Any = self.calibrated
         mine = self.certificate
-        return calibrated.cost_for(replace(certificate, magnitude=mine.magnitude, norm=mine.norm))  # type: ignore[no-any-return]
+        return self.calibrated.cost_for(replace(certificate, magnitude=mine.magnitude, norm=mine.norm))
 
     def user_over(self, periods: int) -> Cost:
         """The cost for a user who contributes in so many periods, with the noise of this stream.
@@ -612,7 +611,7 @@ class Private(Accounted):
         3.08
         """
         certificate = self.learner.certificate.for_unit(unit, self.timetable)
-        if certificate.reach != "entry" or not hasattr(self.calibrated, "cost_for"):
+        if certificate.reach != "entry":
             raise InvalidInput("what another unit costs with this noise is known for sums by taciturn's strategies.")
         return self._cost_for(certificate)
 
@@ -647,14 +646,14 @@ class Private(Accounted):
     def _resumed(self, state: State, rows: int) -> Self:
         """The same, after checking that the state may go on with so many rows."""
         self._check(state, rows)
-        if self._numbers(state.k) is state.numbers:  # of a state that this object made
+        if self._numbers is state.numbers:  # of a state that this object made
             return self
         for one in (self, *self._elsewhere):
-            if same(one._numbers(state.k), state.numbers):
+            if same(one._numbers, state.numbers):
                 return one
         one = self._restored(state.numbers)
-        if not same(one._numbers(state.k), state.numbers):
-            raise damaged(f"they are not those of a stream after {state.k:,} releases")
+        if not same(one._numbers, state.numbers):
+            raise damaged("they are not those of a stream")
         self._elsewhere.append(one)
         return one
 
@@ -674,9 +673,8 @@ class Private(Accounted):
             raise damaged("they are not those of this learner")
         one = copy(self)
         if derived:
-            learner: Any = self.learner
             values = {name: float(stored(parts["learner"], name)) for name in derived}
-            object.__setattr__(one, "learner", learner.restored(values))
+            object.__setattr__(one, "learner", self.learner.restored(values))
         try:
             sample = one._certified
         except InvalidInput as problem:
@@ -707,57 +705,39 @@ class Private(Accounted):
         """The mechanism of these numbers; one without `restore` must come out the same on this machine."""
         certificate = self.certificate
         size = self.learner.statistic_size
-        mechanism: Any = self.mechanism
-        if not self._restores:
-            if not same(self._mechanism_numbers(0), numbers):
-                raise StateConflict(OTHER_SETTINGS)
-            return self.calibrated
-        try:
-            with np.errstate(all="ignore"):
-                made: Calibrated = mechanism.restore(
-                    certificate, self.timetable, size, self.privacy, self.calibration, numbers
-                )
-        except (InvalidInput, Unprovable, ArithmeticError, ValueError) as problem:
-            raise damaged("no noise can be drawn by them") from problem
-        return made
+        made = None
+        if restores(self.mechanism):
+            try:
+                with np.errstate(all="ignore"):
+                    made = self.mechanism.restore(
+                        certificate, self.timetable, size, self.privacy, self.calibration, numbers
+                    )
+            except (InvalidInput, Unprovable, ArithmeticError, ValueError) as problem:
+                raise damaged("no noise can be drawn by them") from problem
+        if made is not None:
+            return made
+        if not same(self._mechanism_numbers, numbers):
+            raise StateConflict(OTHER_SETTINGS)
+        return self.calibrated
 
     def _costs_no_more_than(self, other: Private) -> bool:
         """Up to rounding; for calibrations that are known to deliver less than they claim."""
         mine, others = self.guarantee.delivered.parts, other.guarantee.delivered.parts
         return all(a <= b * (1.0 + _SAME_BOUND) for a, b in zip(mine, others, strict=True))
 
-    def _numbers(self, k: int) -> Arrays:
-        """The calibrated numbers that a state stores after k releases."""
-        last, known, named = self._named  # all at once: another thread may replace them
-        if last != k:
-            mechanism = self._mechanism_numbers(k)
-            if known is not mechanism:
-                named = {f"mechanism.{name}": array for name, array in mechanism.items()} | self._own_numbers
-            self.__dict__["_named"] = k, mechanism, named
-        return named
-
     @cached_property
-    def _named(self) -> tuple[int, Arrays, Arrays]:
-        """Releases after which `_numbers` was asked last, the mechanism's numbers then, and the answer."""
-        return -1, {}, {}
-
-    @cached_property
-    def _own_numbers(self) -> Arrays:
-        """The numbers beside the mechanism's."""
+    def _numbers(self) -> Arrays:
+        """The calibrated numbers that a state stores."""
+        mechanism = {f"mechanism.{name}": array for name, array in self._mechanism_numbers.items()}
         derived = {f"learner.{name}": np.array(number) for name, number in derived_from(self.learner).items()}
-        return derived | {"certificate": self._certified}
-
-    def _mechanism_numbers(self, k: int) -> Arrays:
-        calibrated: Any = self.calibrated
-        return calibrated.numbers(k) if self._restores else self._noise
+        return mechanism | derived | {"certificate": self._certified}
 
     @cached_property
-    def _restores(self) -> bool:
-        return restores(self.mechanism) and hasattr(self.calibrated, "numbers")
-
-    @cached_property
-    def _noise(self) -> Arrays:
-        """The first standard deviations, for a mechanism without `numbers`."""
+    def _mechanism_numbers(self) -> Arrays:
+        """The mechanism's; of one that is calibrated anew, the first standard deviations."""
+        numbers = self.calibrated.numbers if restores(self.mechanism) else None
+        if numbers is not None:
+            return numbers
         rounds = self.timetable.following(0, self.timetable.horizon or 64, 64)
         return {"noise_sd": np.array([self.calibrated.noise_sd(k) for k in range(1, len(rounds) + 1)])}
 
@@ -783,7 +763,7 @@ class Private(Accounted):
         exact = self.learner.start()
         coders = self.calibrated.start()
         users = new_records(self.seed) if isinstance(self.unit, User) else None
-        return first_state(self.settings, lineage, exact, coders, first_point(self.learner), self._numbers(0), users)
+        return first_state(self.settings, lineage, exact, coders, self.learner.first_point, self._numbers, users)
 
     def load(
         self, path: str | os.PathLike[str] | bytes, ledger: LedgerLike | None = None, layers: Layers | None = None
@@ -831,7 +811,7 @@ class Private(Accounted):
             return state
         if at.k == state.k:
             return after(state, at, state.spent, state.numbers, users)
-        return after(state, at, self._spent(at.t, at.k), self._numbers(at.k), users)
+        return after(state, at, self._spent(at.t, at.k), self._numbers, users)
 
     def _spent(self, t: int, k: int) -> Cost:
         """The cost of the k releases that were made by round t."""
@@ -847,14 +827,13 @@ class Private(Accounted):
             raise damaged("there should be records of users where the unit is a user, and only there", "users' records")
         if not has_known_arrays(self.learner, self.calibrated):
             return
-        calibrated: Any = self.calibrated
-        start = calibrated.start()
-        integers = getattr(getattr(calibrated, "coder", None), "integer", False)
+        start, coder = self.calibrated.start(), self.calibrated.coder
+        integers = coder is not None and coder.integer
         kept: tuple[tuple[str, Arrays, Arrays, int], ...] = (
             ("exact", self.learner.start(), state.exact, state.t),
             ("secret", start[0], state.secret, state.k),
             ("public", start[1], state.public, state.k),
-            ("the", {"point": first_point(self.learner)}, {"point": state.point}, 0),
+            ("the", {"point": self.learner.first_point}, {"point": state.point}, 0),
         )
         for part, expected, found, rows in kept:
             if expected.keys() != found.keys():
@@ -878,13 +857,13 @@ class Private(Accounted):
     @cached_property
     def _most_rounds(self) -> float:
         """Rounds up to which the certificate is proven."""
-        most = None if getattr(self.mechanism, "by_block", False) else self.learner.certificate.most
+        most = None if self.mechanism.by_block else self.learner.certificate.most
         return math.inf if most is None else most
 
     def _check_rounds(self, last: int) -> None:
         """Reject rounds past the horizon, or past those for which the certificate is proven."""
         horizon = self.timetable.horizon
-        if horizon is None and last > self._most_rounds and not getattr(self.calibrated, "by_block", False):
+        if horizon is None and last > self._most_rounds and not self.calibrated.by_block:
             raise BudgetExhausted(
                 f"round {last} lies past the {self._most_rounds:,} examples up to which the certificate of "
                 f"{type(self.learner).__name__} is proven. Start a new stream, with a budget of its own."

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, is_dataclass, replace
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,7 +17,7 @@ from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.paper import PaperNoise
 from taciturn.accounting.unit import ONCE, Participation, Unit
 from taciturn.core.schedule import Timetable
-from taciturn.errors import InvalidInput, StateConflict, float_or_nan, integer
+from taciturn.errors import InvalidInput, StateConflict, expect, float_or_nan, integer
 from taciturn.problem.problem import Problem
 
 Calibration = Literal["exact", "paper-printed", "paper-proven"]
@@ -148,8 +149,16 @@ class Certificate:
         return replace(self, formula=formula, bound=bound, participation=participation, paper=None)
 
 
-class Learner(Protocol):
-    """An exact algorithm with a certificate. Its methods are pure, and it draws no noise.
+class Learner:
+    """An exact algorithm with a certificate; the base class of learners. Its methods are pure, and it draws no noise.
+
+    A learner of one's own derives from it, states `problem`, `certificate` and `statistic_size`, and has the methods
+    `start`, `absorb`, `statistic` and `decide`. All else has a default.
+
+    Attributes
+    ----------
+    uses_point : bool
+        Whether what an example contributes to a sum depends on the last released point.
 
     >>> from taciturn import IGD, L2Ball, Logistic, Problem
     >>> learner = IGD(Problem(Logistic(), L2Ball(1.0), dimension=1, ridge=1.0))
@@ -158,43 +167,83 @@ class Learner(Protocol):
     array([0.222])
     """
 
-    @property
-    def problem(self) -> Problem:
-        """What is being learnt."""
+    uses_point: ClassVar[bool] = False
+
+    if TYPE_CHECKING:  # a dataclass would take an inherited property for the default of its field
+
+        @property
+        def problem(self) -> Problem:
+            """What is being learnt."""
+
+        @property
+        def certificate(self) -> Certificate:
+            """The sensitivity of its statistics under the problem's neighbour relation; the docstring has the proof.
+
+            A guarantee states both relations: the learner is also made on its problem with the other one, if it can be.
+            """
+
+        @property
+        def statistic_size(self) -> int:
+            """Entries of a statistic."""
 
     @property
-    def certificate(self) -> Certificate:
-        """The sensitivity of its statistics under the problem's neighbour relation; the docstring has the proof.
+    def point_size(self) -> int:
+        """Entries of what it decides; by default those of a point of its problem."""
+        return self.problem.size
 
-        A guarantee states both relations: the learner is also made on its problem with the other one, if it can be.
+    @property
+    def first_point(self) -> Array:
+        """The public point before the first release; by default the problem's."""
+        return self.problem.first_point
+
+    def on_problem(self, problem: Problem) -> Self:
+        """The same learner on another problem; TypeError if it is not a dataclass and has no way of its own.
+
+        >>> from taciturn import FTRL, Hinge, L2Ball, Problem
+        >>> learner = FTRL(Problem(Hinge(), L2Ball(1.0), dimension=2))
+        >>> learner.on_problem(replace(learner.problem, neighbours="zero-out")).certificate
+        l2/entry, 1
         """
+        made: Any = self
+        again: Self = replace(made, problem=problem)
+        return again
 
     @property
-    def statistic_size(self) -> int:
-        """Entries of a statistic."""
+    def derived(self) -> dict[str, float]:
+        """Settings that it computed itself, because no value was given: their last bits depend on the machine."""
+        return {}
 
+    def restored(self, derived: dict[str, float]) -> Self:
+        """The same learner with the derived settings of a state; a learner that has any overrides it."""
+        return self
+
+    @abstractmethod
     def start(self) -> Arrays:
         """The exact state before any example."""
 
+    @abstractmethod
     def absorb(self, exact: Arrays, t: int, X: Array, y: Array, point: Array) -> Arrays:
         """The exact state after a block of clipped examples that follow the first `t`; `point` is the last release."""
 
+    @abstractmethod
     def statistic(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
         """The exact state after round `t` publishes, and the statistic of that round."""
 
+    @abstractmethod
     def decide(self, t: float, noisy: Array, noise_sd: float) -> Array:
         """The point to release, from a noisy statistic and the public standard deviation of its noise.
 
-        `t` is the number of examples that the statistic stands for: all so far, or a sum of weights (`examples_of`).
-        All entries have the same noise; a learner whose parts need different amounts scales them.
+        `t` is the number of examples that the statistic stands for: all so far, or a sum of weights
+        (`Calibrated.examples_of`). All entries have the same noise; a learner whose parts need different amounts scales
+        them.
         """
 
 
-class SumLearner(Learner, Protocol):
+class SumLearner(Learner):
     """A learner whose exact state is a sum of integer vectors, one for each example since the last release.
 
     The vector of an example depends on that example, on the learner and, if `uses_point`, on the last released point,
-    and on nothing else. FTRL has an attribute `uses_point = True`; others may leave it out.
+    and on nothing else.
 
     >>> from taciturn import QFTL, IGD, L2Ball, Problem, Squared
     >>> problem = Problem(Squared(), L2Ball(1.0), dimension=1, label_bound=1.0, ridge=1.0)
@@ -203,12 +252,15 @@ class SumLearner(Learner, Protocol):
     """
 
     @property
+    @abstractmethod
     def most_units(self) -> int:
         """The largest entry of one example's vector; times `certificate.most` it is a 64-bit integer."""
 
+    @abstractmethod
     def to_integers(self, exact: Arrays) -> Integers:
         """The sum, of `statistic_size` entries, out of an exact state."""
 
+    @abstractmethod
     def from_integers(self, sums: Integers) -> Arrays:
         """The exact state of a sum."""
 
@@ -216,24 +268,6 @@ class SumLearner(Learner, Protocol):
 def is_sum(learner: object) -> bool:
     """Whether a learner is a `SumLearner`; a subclass that overrides `absorb` alone is none."""
     return restores(learner, "to_integers", "absorb")
-
-
-def point_size(learner: Learner) -> int:
-    """Entries of what a learner decides: those of a point of its problem, or its own `point_size`."""
-    return int(getattr(learner, "point_size", learner.problem.size))
-
-
-def first_point(learner: Learner) -> Array:
-    """The public point before the first release: the problem's, or the one that a learner has, or starts from.
-
-    >>> from taciturn import FTRL, Hinge, L2Ball, Problem
-    >>> first_point(FTRL(Problem(Hinge(), L2Ball(1.0), dimension=2), center=(0.6, 0.0)))
-    array([0.6, 0. ])
-    """
-    center = getattr(learner, "center", None)
-    if center is None:
-        center = getattr(learner, "first_point", None)
-    return learner.problem.first_point if center is None else np.array(center)
 
 
 def centered(center: Any, problem: Problem) -> tuple[float, ...]:
@@ -258,84 +292,110 @@ def length_from(center: tuple[float, ...] | None, length: float) -> float:
     return length if center is None else min(length, max(math.hypot(*center), length / 20.0))
 
 
-class Calibrated(Protocol):
-    """A calibrated mechanism, with its noise and lattice steps; release numbers `k` count from 1.
+class Calibrated:
+    """A calibrated mechanism, with its noise and lattice steps, and the base class of such; releases `k` count from 1.
 
-    It may also have `numbers(k)`, see `Restoring`; `cost_for(certificate)`, the cost of all releases, with this noise,
-    for neighbours that move the statistics as that certificate says, which is another than the noise was calibrated to;
-    and `effective(k)`, see `examples_of`.
+    Attributes
+    ----------
+    claimed : Privacy
+        What the calibration promises.
+    by_block : bool
+        Whether its noise is for the examples between two releases, and not for all of the stream.
+    coder : Coder or None
+        The strategy of prefix sums (`taciturn.mechanisms.strategy`); None if it releases what it is given.
     """
 
-    @property
-    def claimed(self) -> Privacy:
-        """What the calibration promises."""
+    claimed: Privacy
+    by_block: ClassVar[bool] = False
+    coder: Any = None
 
+    @property
+    def last_round(self) -> int | None:
+        """The last round that is paid for; None if the timetable, or the certificate, decides."""
+        return None
+
+    @abstractmethod
     def cost(self, k: int | None) -> Cost:
         """The cost of the first `k` releases; None for all there can ever be."""
 
+    def cost_for(self, certificate: Certificate) -> Cost:
+        """The cost of all releases, with this noise, for neighbours that move the statistics as this certificate says.
+
+        It is another certificate than the noise was calibrated to. By default it is not known.
+        """
+        raise InvalidInput(
+            f"what other neighbours cost with this noise is not known: {type(self).__name__} has no cost_for. Use a "
+            "mechanism of taciturn, or calibrate one for them."
+        )
+
+    @property
+    def numbers(self) -> Arrays | None:
+        """The calibrated numbers, for `Mechanism.restore`: small arrays, which a state stores; by default none."""
+        return None
+
+    def examples_of(self, k: ArrayLike, rounds: Any) -> Any:
+        """The number of examples that releases k stand for, made at `rounds`: all so far, unless it forgets.
+
+        >>> from taciturn import DecayedBLT, Privacy, private_sum
+        >>> private = private_sum(1, 1.0, Privacy(1.0, 1e-6), strategy=DecayedBLT(100))
+        >>> private.calibrated.examples_of([1, 1000], np.array([1, 1000])).round(1).tolist()
+        [1.0, 100.5]
+        """
+        return rounds
+
+    @abstractmethod
     def noise_sd(self, k: int) -> float:
         """Standard deviation of the noise on the statistic of release k; public."""
 
+    @abstractmethod
     def start(self) -> tuple[Arrays, Arrays]:
         """The secret and the public memory before any release."""
 
+    @abstractmethod
     def encode(self, secret: Arrays, statistic: Array, k: int) -> tuple[Arrays, Integers]:
         """The secret side: an exact statistic becomes integers, of any shape."""
 
+    @abstractmethod
     def noise(self, seed: int | None, k: int, count: int) -> Iterable[Integers]:
         """Integers to add to what releases k to k + count - 1 encode: secret, or repeatable from a seed.
 
         A seed gives a release the same noise whichever calls ask for it.
         """
 
+    @abstractmethod
     def decode(self, public: Arrays, noisy: Integers, k: int) -> tuple[Arrays, Array, float]:
         """The public side: a noisy statistic and its noise's standard deviation, which are published."""
 
 
-def examples_of(calibrated: Calibrated, k: ArrayLike, rounds: Any) -> Any:
-    """The number of examples that releases k stand for, made at `rounds`: all so far, unless the mechanism forgets.
+class Mechanism:
+    """A mechanism that adds noise to statistics, and the base class of such; it knows nothing of learners.
 
-    >>> from taciturn import DecayedBLT, Privacy, private_sum
-    >>> private = private_sum(1, 1.0, Privacy(1.0, 1e-6), strategy=DecayedBLT(100))
-    >>> examples_of(private.calibrated, [1, 1000], np.array([1, 1000])).round(1).tolist()
-    [1.0, 100.5]
-    """
-    own: Any = getattr(calibrated, "effective", None)
-    return rounds if own is None else own(k)
+    A mechanism of one's own derives from it, states what it `accepts`, and has `calibrate`.
 
-
-class Mechanism(Protocol):
-    """A mechanism that adds noise to statistics; it knows nothing of learners.
-
-    It may also have `by_block = True`, if it needs a certificate for the examples between two releases, and not for all
-    of the stream (`Certificate.steady`); then it also compares their number with `Certificate.most`.
+    Attributes
+    ----------
+    by_block : bool
+        Whether it needs a certificate for the examples between two releases, and not for all of the stream
+        (`Certificate.steady`); then it also compares their number with `Certificate.most`.
 
     >>> from taciturn import Gaussian
     >>> Gaussian().accepts
     'l2/tail'
     """
 
-    @property
-    def accepts(self) -> str:
-        """The kind of certificate that it accepts."""
+    by_block: ClassVar[bool] = False
 
+    if TYPE_CHECKING:  # a dataclass would take an inherited property for the default of its field
+
+        @property
+        def accepts(self) -> str:
+            """The kind of certificate that it accepts."""
+
+    @abstractmethod
     def calibrate(
         self, certificate: Certificate, timetable: Timetable, size: int, privacy: Privacy, calibration: Calibration
     ) -> Calibrated:
         """Scales and lattice steps: exactly for `privacy`, or as the paper chooses them for those parameters."""
-
-
-class Restoring(Mechanism, Protocol):
-    """A mechanism that can resume with numbers that were calibrated on a machine that rounds differently.
-
-    Its calibrated form has a method `numbers(k)`: the numbers with which releases up to k were made and that later ones
-    need, as a few small arrays, which a state stores. A mechanism without these methods is calibrated anew when a
-    stream is resumed, which is possible if that gives the same standard deviations to the last bit.
-
-    >>> from taciturn import Gaussian
-    >>> restores(Gaussian())
-    True
-    """
 
     def restore(
         self,
@@ -345,11 +405,58 @@ class Restoring(Mechanism, Protocol):
         privacy: Privacy,
         calibration: Calibration,
         numbers: Arrays,
-    ) -> Calibrated:
-        """The calibrated mechanism of these numbers, its cost as this machine counts it; or `StateConflict`.
+    ) -> Calibrated | None:
+        """The calibrated mechanism of `Calibrated.numbers`, its cost as this machine counts it; or `StateConflict`.
 
-        The numbers come from a file and are validated: `cost` holds for all that are accepted.
+        It is for numbers that were calibrated on a machine that rounds differently. They come from a file and are
+        validated: `cost` holds for all that are accepted. By default there is None: a mechanism is calibrated anew
+        when a stream is resumed, which is possible if that gives the same standard deviations to the last bit. So it is
+        for a subclass that overrides `calibrate` alone.
         """
+        return None
+
+
+_STATED: dict[type, tuple[str, ...]] = {
+    Learner: ("problem", "certificate", "statistic_size"),
+    Mechanism: ("accepts",),
+    Calibrated: ("claimed",),
+}
+
+
+def lacking(thing: object, base: type) -> list[str]:
+    """Members of a base class that an object has not, or has not overridden where there is no default.
+
+    >>> from taciturn import Gaussian
+    >>> lacking(Gaussian(), Mechanism), lacking(1.0, Mechanism)
+    ([], ['accepts', 'by_block', 'calibrate', 'restore'])
+    """
+    kind = type(thing)
+    names = [*_STATED[base], *(name for name in vars(base) if not name.startswith("_"))]
+    return [
+        name
+        for name in names
+        if not (hasattr(kind, name) or hasattr(thing, name))
+        or getattr(getattr(kind, name, None), "__isabstractmethod__", False)
+    ]
+
+
+def complete(name: str, thing: object, base: type, example: str) -> None:
+    """Reject anything else, shown an `example` of what is right; and an object of one's own that lacks members.
+
+    >>> class Mine(Mechanism):
+    ...     accepts = "l2/tail"
+    >>> complete("mechanism", Mine(), Mechanism, "Gaussian()")
+    Traceback (most recent call last):
+    ...
+    taciturn.errors.InvalidInput: mechanism: Mine has no calibrate. Derive it from taciturn.Mechanism, which has a ...
+    """
+    expect(name, thing, not isinstance(thing, type) and any(hasattr(thing, each) for each in _STATED[base]), example)
+    if missing := lacking(thing, base):
+        where = "taciturn.mechanisms" if base is Calibrated else "taciturn"
+        raise InvalidInput(
+            f"{name}: {type(thing).__name__} has no {', '.join(missing)}. Derive it from {where}.{base.__name__}, "
+            "which has a default for all that may be left out, and write the rest."
+        )
 
 
 def restores(mechanism: object, verb: str = "restore", of: str = "calibrate") -> bool:
@@ -360,20 +467,6 @@ def restores(mechanism: object, verb: str = "restore", of: str = "calibrate") ->
         if of in vars(each):
             return False
     return False
-
-
-def on_problem(learner: Any, problem: Problem) -> Any:
-    """The learner, or the learner that it wraps, on another problem; TypeError if it is not a dataclass.
-
-    >>> from taciturn import FTRL, Hinge, L2Ball, Problem
-    >>> learner = FTRL(Problem(Hinge(), L2Ball(1.0), dimension=2))
-    >>> on_problem(learner, replace(learner.problem, neighbours="zero-out")).certificate
-    l2/entry, 1
-    """
-    if not is_dataclass(learner) or isinstance(learner, type):
-        raise TypeError(f"{type(learner).__name__} is not a dataclass, so it cannot be rebuilt on another problem")
-    inside = getattr(learner, "learner", None)
-    return replace(learner, **({"problem": problem} if inside is None else {"learner": on_problem(inside, problem)}))
 
 
 def stored(numbers: Arrays, name: str, shape: tuple[int, ...] = ()) -> Array:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import count, islice, pairwise, takewhile
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from taciturn._util.arrays import fixed
 from taciturn.errors import InvalidInput, horizon_of, integer, number, value_or_type
 
 
+@runtime_checkable
 class Schedule(Protocol):
     """A public schedule: anything that knows the round of its k-th release.
 

@@ -51,7 +51,7 @@ from taciturn.core.accounted import Prepared, must_be_state
 from taciturn.core.block_sums import BlockSums
 from taciturn.core.participation import UserRecords
 from taciturn.core.private import NO_TICKS, Private
-from taciturn.core.protocols import Calibrated, Certificate, Learner, Mechanism, damaged, point_size
+from taciturn.core.protocols import Calibrated, Certificate, Learner, Mechanism, damaged
 from taciturn.core.release import Release, Releases
 from taciturn.core.schedule import Schedule, Timetable, at
 from taciturn.core.state import Standing, State
@@ -445,21 +445,11 @@ class Staged(Private):
 
     # ---- calibrated numbers of a state --------------------------------------------------------------
 
-    def _numbers(self, k: int) -> Arrays:
-        """The numbers of all parts; those of the learner after k releases, which the last calibration of sums needs."""
-        last, made = self._last_numbers  # both at once: another thread may replace them
-        if last != k:
-            made = {
-                f"{i}.{name}": array
-                for i, part in enumerate(self.parts)
-                for name, array in part._numbers(k if i == len(self.stages) else 0).items()
-            }
-            object.__setattr__(self, "_last_numbers", (k, made))
-        return made
-
     @cached_property
-    def _last_numbers(self) -> tuple[int, Arrays]:
-        return -1, {}
+    def _numbers(self) -> Arrays:
+        """The numbers of all parts."""
+        parts = enumerate(self.parts)
+        return {f"{i}.{name}": array for i, part in parts for name, array in part._numbers.items()}
 
     def _restored(self, numbers: Arrays) -> Self:
         """A copy with the numbers of a state, validated."""
@@ -485,7 +475,7 @@ class Staged(Private):
         """Reject a state out of a file whose arrays are not those of this stream."""
         found = self._found(state.public, state.t)
         for i, each in enumerate(found):
-            shape = (point_size(self.parts[i].learner),)
+            shape = (self.parts[i].learner.point_size,)
             if each.dtype != np.float64 or each.shape != shape or not np.isfinite(each).all():
                 raise damaged(f"public found{i} should be finite, float64 of shape {shape}", "arrays")
         try:

@@ -34,7 +34,7 @@ import numpy as np
 from taciturn.accounting.ledger import Ledger
 from taciturn.accounting.unit import User
 from taciturn.contract.contract import Contract
-from taciturn.core.block_sums import as_sum, uses_point
+from taciturn.core.block_sums import as_sum
 from taciturn.core.private import Private
 from taciturn.engines.pool import ROWS, Map, Part, Task, add_up, admit_by, without_excluded
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict
@@ -249,7 +249,7 @@ class FileStream:
         private = self._private
         if stream.t < private.rows_of_stages:
             return min(border for border in private.borders if border > stream.t)
-        if uses_point(private.learner):
+        if private.learner.uses_point:
             return private.timetable.due(stream.k + 1)
         return None
 
@@ -283,7 +283,7 @@ class FileStream:
         else:
             block = int(private.timetable.block_of(np.array([t + 1]))[0])
             cuts = tuple((private.timetable.following(block - 1, t + rows) - t).tolist()) if rows else ()
-        used = point if uses_point(learner) else None
+        used = point if learner.uses_point else None
         return Task(
             self.contract, path, kind, self.bad_rows, start, rows, learner, used, cuts, compiled=private.compiled
         )

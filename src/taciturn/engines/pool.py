@@ -38,7 +38,7 @@ from taciturn._util.arrays import Array
 from taciturn._util.threads import one_thread
 from taciturn.accounting.unit import User
 from taciturn.contract.contract import Contract
-from taciturn.core.block_sums import Admission, BlockSums, as_sum, uses_point
+from taciturn.core.block_sums import Admission, BlockSums, as_sum
 from taciturn.core.hashed_rows import HashedRows, hash_rows
 from taciturn.core.loop import BlockAdder
 from taciturn.core.participation import Mask
@@ -269,7 +269,7 @@ def check_plan(plan: Plan) -> None:
         reason = str(error).split(". ", maxsplit=1)[0]
         raise Unprovable(f"{reason}. Leave out --workers, or set a method of sums.") from None
     schedule = private.schedule
-    if uses_point(learner):
+    if learner.uses_point:
         fits = isinstance(schedule, Every) and schedule.rounds % BLOCK == 0 and not private.stages
         if not fits:
             state = "state ranges, and" if private.stages else "state"
@@ -403,7 +403,7 @@ class _Work:
         with contextlib.closing(self._spans(head)) as spans:
             if isinstance(private.unit, User):
                 yield from self._with_users(spans)
-            elif uses_point(private.learner):
+            elif private.learner.uses_point:
                 yield from self._block_by_block(spans)
             else:
                 tasks = (self._task(*span) for span in spans)
@@ -439,7 +439,7 @@ class _Work:
 
     def _with_users(self, spans: Iterator[Span]) -> Iterator[Part]:
         """Ids first; which rows count is decided by partitions of the users, and the rows are read again."""
-        at_points = uses_point(self._private.learner)
+        at_points = self._private.learner.uses_point
         for group in self._by_block(spans) if at_points else _grouped(spans, 2 * self.workers):
             tasks = [self._task(*span) for span in group]
             admission = admit_by(self.map, self.run.stream, tasks)
@@ -486,7 +486,7 @@ class _Work:
             start,
             end - start.row,
             learner,
-            point if uses_point(learner) else None,
+            point if learner.uses_point else None,
             tuple((timetable.following(block - 1, end) - start.row).tolist()),
             self.run.seen.key,
             self._private.compiled,
@@ -521,7 +521,7 @@ class _Work:
     def _wanted(self, head: int) -> Callable[[int], bool]:
         """At which multiples of a block of the chain tasks are cut; never by what is in the rows."""
         schedule = self._private.schedule
-        if uses_point(self._private.learner):
+        if self._private.learner.uses_point:
             assert isinstance(schedule, Every)
             rounds, size = schedule.rounds, _rounded_up(schedule.rounds / self.workers)
             return lambda row: row % rounds % size == 0

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Literal, Self, get_args
 
 import numpy as np
 
 from taciturn._util.arrays import Array, Arrays
 from taciturn.accounting import paper
 from taciturn.accounting.gdp import Privacy
-from taciturn.core.protocols import Certificate
+from taciturn.core.protocols import Certificate, Learner
 from taciturn.errors import Unprovable, integer, one_of
 from taciturn.learners.iterate import IterateLearner
 from taciturn.problem.problem import Problem
@@ -20,7 +20,7 @@ How = Literal["mean", "last", "suffix"]
 
 
 @dataclass(frozen=True)
-class Averaged:
+class Averaged(Learner):
     """The mean of an iterate learner's iterates after examples `first`, …, t; `averaged` makes one.
 
     **Certificate.** `Σ_{i=first..t} S(i)/(t - first + 1)`, with S the learner's own.
@@ -41,8 +41,7 @@ class Averaged:
     first: int = 1
 
     def __post_init__(self) -> None:
-        iterates = not isinstance(self.learner, Averaged) and hasattr(self.learner, "longest_iterate")
-        if not iterates or self.learner.certificate.kind != "l2/tail":
+        if not isinstance(self.learner, IterateLearner) or self.learner.certificate.kind != "l2/tail":
             raise Unprovable(
                 f"averages are certified for iterates, and {type(self.learner).__name__} has none. Use averaged() on "
                 "IGD, GIGA or FTL, once; or average what was released, which costs no privacy (taciturn.averages)."
@@ -53,6 +52,10 @@ class Averaged:
     def problem(self) -> Problem:
         """The learner's."""
         return self.learner.problem
+
+    def on_problem(self, problem: Problem) -> Self:
+        """The same mean, of the learner on another problem."""
+        return replace(self, learner=self.learner.on_problem(problem))
 
     @property
     def statistic_size(self) -> int:

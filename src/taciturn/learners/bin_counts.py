@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from taciturn._util.arrays import Array, Arrays, Integers, fixed
-from taciturn.core.protocols import Certificate
+from taciturn.core.protocols import Certificate, Learner
 from taciturn.errors import InvalidInput, Unprovable
 from taciturn.learners.exact_sums import MOST, MOVES_ITS_OWN
 from taciturn.problem.column_maps import Bins
@@ -28,7 +28,7 @@ _FEWEST = 1.8  # bins of the scale that follows from two interpolated quantiles
 
 
 @dataclass(frozen=True, eq=False)
-class BinCounts:
+class BinCounts(Learner):
     """Counts of the values of each column in m bins, and of the labels, if they have edges.
 
     The rows of its problem are numbers of bins, from 1, of the features (`Bins`), 0 for a missing value, and a last

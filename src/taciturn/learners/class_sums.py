@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from taciturn._util.arrays import Array, Arrays, Integers
-from taciturn.core.protocols import Certificate
+from taciturn.core.protocols import Certificate, Learner
 from taciturn.errors import Unprovable
 from taciturn.learners.exact_sums import LATTICE_UNITS, MOST, MOVES_ITS_OWN, entry_bound, lattice_of, lattice_units
 from taciturn.problem.problem import Problem
@@ -20,7 +20,7 @@ CLEAR = 16.0
 
 
 @dataclass(frozen=True)
-class ClassSums:
+class ClassSums(Learner):
     """A naive Bayes classifier from noisy sums of the rows of each class, one of K.
 
     An example `v ≥ 0` of class y contributes v to the sum of class y, and 0 to the sums of the others: the statistic is

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from taciturn._util.arrays import Array, Arrays, Integers, fixed
-from taciturn.core.protocols import Certificate
+from taciturn.core.protocols import Certificate, Learner
 from taciturn.errors import Unprovable, expect, integer
 from taciturn.problem.losses import Absolute, Advice, Hinge, Huber, Linear, Logistic, Quantile, Squared
 from taciturn.problem.nets import candidates, distance_bound
@@ -29,7 +29,7 @@ MOST = 2**28
 
 
 @dataclass(frozen=True, repr=False)
-class EWOO:
+class EWOO(Learner):
     """Exponentially weighted online optimisation on a finite net: the cumulative losses of candidates.
 
     The statistic is `Σ_i f_i(x_j)` for every candidate x_j, ridge included, up to a constant: each example's losses are

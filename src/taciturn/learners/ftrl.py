@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from taciturn._util.arrays import Array, Arrays, Integers
-from taciturn.core.protocols import Certificate, centered, length_from
+from taciturn.core.protocols import Certificate, Learner, centered, length_from
 from taciturn.errors import InvalidInput, Unprovable, not_negative, positive
 from taciturn.learners.exact_sums import (
     LATTICE_UNITS,
@@ -27,7 +27,7 @@ from taciturn.problem.scalar_loss import Values
 
 
 @dataclass(frozen=True)
-class FTRL:
+class FTRL(Learner):
     """`x_{t+1} = argmin_{x in C} Ĝ_t·x + ((alpha·t + lam_t)/2)‖x‖²`, Ĝ_t the private sum of loss gradients.
 
     Gradients of the data term are taken at the *released* points, so one example moves its own gradient and, given
@@ -141,6 +141,11 @@ class FTRL:
         return Certificate(
             "l2", "entry", f"{moved:.5g}", bound, largest, MOVES_ITS_OWN, lemma, most=MOST, norm=norm, steady=True
         )
+
+    @property
+    def first_point(self) -> Array:
+        """The center, or the problem's."""
+        return self.problem.first_point if self.center is None else np.array(self.center)
 
     def start(self) -> Arrays:
         """Nothing yet."""

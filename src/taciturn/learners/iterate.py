@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from taciturn._util.arrays import Array, Arrays
-from taciturn.core.protocols import Certificate
+from taciturn.core.protocols import Certificate, Learner
 from taciturn.errors import Unprovable
 from taciturn.problem.problem import Problem
 from taciturn.problem.scalar_loss import ScalarLoss, Values, check_slopes
@@ -29,7 +29,7 @@ def check_solvable(problem: Problem, message: str) -> None:
 
 
 @dataclass(frozen=True)
-class IterateLearner:
+class IterateLearner(Learner):
     """A learner whose statistic is its iterate `x` and whose decision is the projection of the noisy iterate."""
 
     problem: Problem

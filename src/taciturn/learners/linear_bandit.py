@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from taciturn._util.arrays import Array, Arrays, Integers
-from taciturn.core.protocols import Certificate
+from taciturn.core.protocols import Certificate, Learner
 from taciturn.errors import InvalidInput, Unprovable, finite, integer, positive
 from taciturn.learners.exact_sums import PRODUCT_UNITS, product_bound
 from taciturn.learners.qftl import QFTL
@@ -23,7 +23,7 @@ _APART = 4.0  # labels of an arm lie around a multiple of this, within 1 of it
 
 
 @dataclass(frozen=True)
-class LinearBandit:
+class LinearBandit(Learner):
     """Sums of `x xᵀ` and `r x` over the arms that were played, and the linear models of rewards that they decide.
 
     An example is the context x of the played arm, of norm at most R, and its reward, as a number r in [-1, 1]: the

@@ -13,7 +13,7 @@ from taciturn._util.arrays import Array, Arrays, Integers, fixed
 from taciturn.accounting import paper
 from taciturn.accounting.errata import quadratic_pair
 from taciturn.accounting.gdp import Privacy
-from taciturn.core.protocols import Certificate, centered, length_from
+from taciturn.core.protocols import Certificate, Learner, centered, length_from
 from taciturn.errors import InvalidInput, Unprovable, not_negative, positive
 from taciturn.learners.exact_sums import (
     MOST,
@@ -36,7 +36,7 @@ _LEAST = 1e-12  # keeps a matrix of zeros invertible, should there be neither ri
 
 
 @dataclass(frozen=True)
-class QFTL:
+class QFTL(Learner):
     """Follow the leader for squared losses, from noisy sums of `v vᵀ` and `y v`.
 
     An example contributes `(svec(v vᵀ), w·y v)`; svec lists a symmetric matrix, off-diagonal entries times `sqrt(2)`,
@@ -143,6 +143,11 @@ class QFTL:
         norm = longest_row(R * math.hypot(R, self.w * self.label_bound), self._magnitude, self.statistic_size)
         made = partial(Certificate, "l2", "entry", f"{moved:.5g}", bound, self._magnitude, MOVES_ITS_OWN, lemma)
         return made(papers, MOST, norm=norm, steady=True)
+
+    @property
+    def first_point(self) -> Array:
+        """The center, or the problem's."""
+        return self.problem.first_point if self.center is None else np.array(self.center)
 
     def start(self) -> Arrays:
         """Nothing yet."""

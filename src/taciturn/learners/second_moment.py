@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from taciturn._util.arrays import Array, Arrays, Integers
-from taciturn.core.protocols import Certificate
+from taciturn.core.protocols import Certificate, Learner
 from taciturn.learners.exact_sums import MOST, MOVES_ITS_OWN, PRODUCT_UNITS, in_units, product_bound, unit_of
 from taciturn.problem.problem import Problem
 from taciturn.problem.svec import unpacked
@@ -19,7 +19,7 @@ _MOST = 2**17  # products of 36 bits that float64 adds up exactly
 
 
 @dataclass(frozen=True)
-class SecondMoment:
+class SecondMoment(Learner):
     """The sum of `svec(v vᵀ)`, v the features of an example without the intercept.
 
     **Certificate.** An example of norm R moves it by at most `sqrt(2)·R²` if it is replaced, and by `R²` if it is

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -29,7 +29,7 @@ _CHUNK = 2**17  # examples whose contributions a learner adds up exactly
 
 
 @dataclass(frozen=True)
-class TickSums:
+class TickSums(Learner):
     """A learner of sums whose rounds are ticks of a public clock, with a count of the examples beside its sums.
 
     A round is a tick: an hour, a day, or one call of `Private.run`. Any number of examples lies in a tick, none
@@ -134,18 +134,20 @@ class TickSums:
     @property
     def derived(self) -> dict[str, float]:
         """The learner's."""
-        return dict(getattr(self.learner, "derived", {}))
+        return self.learner.derived
 
-    def restored(self, derived: dict[str, float]) -> TickSums:
+    def restored(self, derived: dict[str, float]) -> Self:
         """The same with the derived numbers of a state."""
-        learner: Any = self.learner
-        return replace(self, learner=learner.restored(derived))
+        return replace(self, learner=self.learner.restored(derived))
 
     @property
-    def center(self) -> tuple[float, ...] | None:
+    def first_point(self) -> Array:
         """The learner's."""
-        center: tuple[float, ...] | None = getattr(self.learner, "center", None)
-        return center
+        return self.learner.first_point
+
+    def on_problem(self, problem: Problem) -> Self:
+        """The same sums, of the learner on another problem."""
+        return replace(self, learner=self.learner.on_problem(problem))
 
     @cached_property
     def problem(self) -> Problem:

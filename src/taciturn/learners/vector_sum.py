@@ -11,7 +11,7 @@ import numpy as np
 from taciturn._util.arrays import Array, Arrays, Integers
 from taciturn.accounting import paper
 from taciturn.accounting.gdp import Privacy
-from taciturn.core.protocols import Certificate
+from taciturn.core.protocols import Certificate, Learner
 from taciturn.learners.exact_sums import (
     LATTICE_UNITS,
     MOST,
@@ -26,7 +26,7 @@ from taciturn.problem.problem import Problem
 
 
 @dataclass(frozen=True)
-class VectorSum:
+class VectorSum(Learner):
     """The sum of all examples so far.
 
     **Certificate.** One example moves its own contribution by at most 2R (replaced) or R (zeroed out), and no other.

@@ -40,7 +40,7 @@ from taciturn.accounting.unit import ONCE, Participation
 from taciturn.core.protocols import Calibrated, Calibration, Certificate, damaged, restores, stored
 from taciturn.core.schedule import Every, Timetable
 from taciturn.errors import InvalidInput, integer, one_of
-from taciturn.mechanisms.prefix_sum import LONGEST, LastingSums, PrefixSum, most_draws
+from taciturn.mechanisms.prefix_sum import LONGEST, LastingCoder, LastingSums, PrefixSum, most_draws
 from taciturn.mechanisms.strategy import OneRowEach
 
 Aim = Literal["max", "mean", "average"]
@@ -169,12 +169,9 @@ class BLTCoder(OneRowEach):
         om, inverse = (weights(th, ph), weights(ph, th)) if self.weights is None else map(np.array, self.weights)
         object.__setattr__(self, "arrays", tuple(map(fixed, (th, ph, om, inverse))))
 
-    def numbers(self, k: int) -> Arrays:
-        """Decays of C and of its inverse, and their weights: four rows."""
-        return self._numbers
-
     @cached_property
-    def _numbers(self) -> Arrays:
+    def numbers(self) -> Arrays:
+        """Decays of C and of its inverse, and their weights: four rows."""
         return {"decays": fixed(np.array(self.arrays))}
 
     @classmethod
@@ -267,7 +264,7 @@ class BLTCoder(OneRowEach):
 
 
 @dataclass(frozen=True)
-class RestartedCoder(OneRowEach):
+class RestartedCoder(LastingCoder):
     """A BLT for n rows, which starts again after every n: prefix sums of a stream that never ends.
 
     C is block-diagonal, with that of the BLT in every block. So is its inverse, and a prefix sum is that of the rows of
@@ -315,9 +312,10 @@ class RestartedCoder(OneRowEach):
     def rounding_error(self) -> float:
         return self.inner.rounding_error
 
-    def numbers(self, k: int) -> Arrays:
+    @property
+    def numbers(self) -> Arrays:
         """Those of the BLT."""
-        return self.inner.numbers(k)
+        return self.inner.numbers
 
     def error(self, k: ArrayLike) -> Array:
         blocks, place = np.divmod(np.asarray(k, dtype=np.float64) - 1.0, self.inner.n)

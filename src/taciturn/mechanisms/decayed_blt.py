@@ -53,8 +53,7 @@ from taciturn.core.protocols import Calibrated, Calibration, Certificate, damage
 from taciturn.core.schedule import Timetable
 from taciturn.errors import InvalidInput, Unprovable, integer
 from taciturn.mechanisms.blt import coefficients, fitted, pairs, pattern_squares, restored_decays, to_fit, weights
-from taciturn.mechanisms.prefix_sum import FOR_EVER, LastingSums, PrefixSum, distance, in_blocks
-from taciturn.mechanisms.strategy import OneRowEach
+from taciturn.mechanisms.prefix_sum import FOR_EVER, LastingCoder, LastingSums, PrefixSum, distance, in_blocks
 
 _KEPT = 32  # windows that a row is kept at least
 _PERIOD = 4  # of as many times the rows that are kept
@@ -171,7 +170,7 @@ class DecayedBLT(PrefixSum):
 
 
 @dataclass(frozen=True)
-class DecayedCoder(OneRowEach):
+class DecayedCoder(LastingCoder):
     """The strategy of a decay and two sets of decays, which are those of a BLT times `decay`.
 
     Parameters
@@ -214,12 +213,9 @@ class DecayedCoder(OneRowEach):
         """Encoded rows that depend on a row, at most."""
         return self.period + self.kept
 
-    def numbers(self, k: int) -> Arrays:
-        """Decays of C and of its inverse, and their weights: four rows."""
-        return self._numbers
-
     @cached_property
-    def _numbers(self) -> Arrays:
+    def numbers(self) -> Arrays:
+        """Decays of C and of its inverse, and their weights: four rows."""
         return {"decays": fixed(np.array(self.arrays))}
 
     @classmethod
@@ -247,6 +243,13 @@ class DecayedCoder(OneRowEach):
         th, _, om, _ = self.arrays
         rounding = 1e-12 + 2.0**-48 / (1.0 - self.decay)
         return math.sqrt(float(pattern_squares(om, th, FOR_EVER, participation))) * (1.0 + rounding)
+
+    def sums(self, rows: Array) -> Array:
+        """Decayed sums: β times the sum before is added to each row."""
+        sums = np.array(rows, dtype=np.float64)
+        for k in range(1, len(sums)):
+            sums[k] += self.decay * sums[k - 1]
+        return sums
 
     @property
     def row_norm(self) -> float:
@@ -334,6 +337,10 @@ def _less(rates: Array) -> Array:
 
 class Lasting(LastingSums):
     """Decayed sums of a stream that may never end."""
+
+    def examples_of(self, k: ArrayLike, rounds: Any) -> Any:
+        """The sum of weights: `effective`."""
+        return self.effective(k)
 
     def effective(self, k: ArrayLike) -> Array:
         """The number of examples that the k-th sum stands for: a sum of weights, and a constant in the long run.

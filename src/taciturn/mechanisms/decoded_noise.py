@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from taciturn._util.arrays import Array
+from taciturn.core.protocols import Calibrated
 from taciturn.errors import InvalidInput
 from taciturn.mechanisms.blt import BLTCoder
 from taciturn.mechanisms.decayed_blt import DecayedCoder
@@ -88,13 +88,13 @@ class DecodedNoise:
         return np.asarray((power @ P)[-count:, -count:])
 
 
-def linear_coder(calibrated: Any) -> BLTCoder | DecayedCoder | None:
+def linear_coder(calibrated: Calibrated | None) -> BLTCoder | DecayedCoder | None:
     """The strategy of a calibrated mechanism, if its decoded noise is known here; else None."""
-    coder = getattr(calibrated, "coder", None)
+    coder = None if calibrated is None else calibrated.coder
     return coder if type(coder) in (BLTCoder, DecayedCoder) else None
 
 
-def must_be_linear(calibrated: Any) -> BLTCoder | DecayedCoder:
+def must_be_linear(calibrated: Calibrated) -> BLTCoder | DecayedCoder:
     """The same, or an error."""
     if (coder := linear_coder(calibrated)) is None:
         raise InvalidInput(

@@ -51,7 +51,7 @@ from taciturn._util.arrays import Array, Arrays, Integers, fixed
 from taciturn.accounting.cost import FREE, Cost
 from taciturn.accounting.gdp import SMALLEST, Privacy
 from taciturn.accounting.zcdp import rho_of
-from taciturn.core.protocols import Calibrated, Calibration, Certificate, damaged, stored
+from taciturn.core.protocols import Calibrated, Calibration, Certificate, Mechanism, damaged, stored
 from taciturn.core.schedule import Timetable
 from taciturn.errors import BudgetExhausted, InvalidInput, Unprovable, number
 from taciturn.mechanisms.release_noise import NoiseByRelease, rounds_from, share, shares
@@ -69,7 +69,7 @@ _SANE = 2.0**500  # certificates between 1/this and this
 
 
 @dataclass(frozen=True)
-class Exponential:
+class Exponential(Mechanism):
     """The exponential mechanism, by the Gumbel-max trick: it publishes the winning candidate and nothing else.
 
     Every release costs the same. With a horizon the K releases are accounted for by zCDP, `K·eta²/8`, or by pure
@@ -189,12 +189,9 @@ class FiniteRace(Race):
         bounded_range(self.eta, len(certified), self.pure)  # rejects one that no cost can be stated for
         self.rates = fixed((self.eta - ROUNDING) / certified * (1.0 - 2.0**-50))
 
-    def numbers(self, k: int) -> Arrays:
-        """What every release may cost, and how it is counted."""
-        return self._numbers
-
     @cached_property
-    def _numbers(self) -> Arrays:
+    def numbers(self) -> Arrays:
+        """What every release may cost, and how it is counted."""
         return {"eta": fixed(np.array(self.eta)), "pure": fixed(np.array(self.pure))}
 
     def rates_of(self, k: int, count: int) -> Array:
@@ -226,12 +223,9 @@ class EndlessRace(Race):
         first = np.array([timetable.due(1) or 1])
         _finite(certificate.at(first), first)  # rejects at once what no noise can protect
 
-    def numbers(self, k: int) -> Arrays:
-        """The rho that all shares are of."""
-        return self._numbers
-
     @cached_property
-    def _numbers(self) -> Arrays:
+    def numbers(self) -> Arrays:
+        """The rho that all shares are of."""
         return {"rho": fixed(np.array(self.rho))}
 
     def eta(self, k: Any) -> Any:

@@ -27,7 +27,7 @@ from taciturn._util.arrays import Array, Arrays, Integers, fixed
 from taciturn.accounting import paper
 from taciturn.accounting.cost import FREE, Cost, sampled_gaussian, total
 from taciturn.accounting.gdp import Privacy
-from taciturn.core.protocols import TOO_DEAR, Calibrated, Calibration, Certificate, damaged, stored
+from taciturn.core.protocols import TOO_DEAR, Calibrated, Calibration, Certificate, Mechanism, damaged, stored
 from taciturn.core.schedule import Timetable
 from taciturn.errors import BudgetExhausted, InvalidInput, Unprovable, one_of
 from taciturn.mechanisms.lattice import (
@@ -55,7 +55,7 @@ _CACHED_BLOCKS = 2**8  # blocks of noise levels in memory: a million releases
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(Mechanism):
     """Independent Gaussian noise on a lattice, one cost per release.
 
     Parameters
@@ -155,7 +155,8 @@ class FiniteGaussian(OnLattice):
         first, step = (fixed(np.concatenate(part)) for part in zip(*runs, strict=True))
         self._numbers = {**levels.numbers, "first": first, "step": step}
 
-    def numbers(self, k: int) -> Arrays:
+    @property
+    def numbers(self) -> Arrays:
         """The scale, and the lattice steps of all releases: from which on each is used."""
         return self._numbers
 
@@ -242,12 +243,9 @@ class EndlessGaussian(OnLattice):
         self.mu = mu or self._charged
         self.levels(1)  # rejects at once what no noise can protect
 
-    def numbers(self, k: int) -> Arrays:
-        """The mu that all shares are of."""
-        return self._numbers
-
     @cached_property
-    def _numbers(self) -> Arrays:
+    def numbers(self) -> Arrays:
+        """The mu that all shares are of."""
         return {"mu": fixed(np.array(self.mu))}
 
     def levels(self, k: int) -> tuple[float, float]:

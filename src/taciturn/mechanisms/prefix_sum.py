@@ -22,12 +22,13 @@ as before.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -36,12 +37,12 @@ from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.paper import Reading
 from taciturn.accounting.unit import ONCE, Participation
-from taciturn.core.protocols import Calibrated, Calibration, Certificate, restores, stored
+from taciturn.core.protocols import Calibrated, Calibration, Certificate, Mechanism, restores, stored
 from taciturn.core.schedule import Every, Timetable
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, integer
 from taciturn.mechanisms.lattice import calibrate_step, check_steps, checked, ideal_mu, lattice_step, on_lattice
 from taciturn.mechanisms.release_noise import NoiseByRelease
-from taciturn.mechanisms.strategy import Coder, sensitivity_to
+from taciturn.mechanisms.strategy import Coder, OneRowEach, sensitivity_to
 from taciturn.noise.sampling import SMALLEST_SCALE, Bits, lattice_normal, sampling_cost
 
 LONGEST = 2**23
@@ -57,7 +58,7 @@ _FOR_SAMPLING = 1e-3  # share of epsilon that it reserves for its sampler
 
 
 @dataclass(frozen=True)
-class PrefixSum:
+class PrefixSum(Mechanism):
     """A prefix-sum mechanism by a strategy; the subclass makes its coder for n releases."""
 
     @property
@@ -87,7 +88,7 @@ class PrefixSum:
 
     def _made_again(self, n: int | None, numbers: Arrays, participation: Participation) -> Coder:
         coder = made_for(self, n, participation)
-        if not same(coder_numbers(coder, 1, self.needs(n)), numbers):
+        if not same(coder_numbers(coder, self.needs(n)), numbers):
             raise StateConflict(
                 f"the strategy that {type(coder).__name__} makes here is not the one that this state's stream began "
                 "with. Resume the stream on a machine like the one it began on."
@@ -182,12 +183,13 @@ class NoisySums(NoiseByRelease):
     In `NoiseByRelease`, which draws the noise, every encoded row counts as a release.
     """
 
+    coder: Coder
+
     def __init__(self, coder: Coder, size: int, rows: float, claimed: Privacy, releases: int) -> None:
         super().__init__(size, rows, claimed)
         self.coder = coder
         self._releases = releases
         self.sd = 0.0
-        self._numbers: dict[int, Arrays] = {}
 
     def cost(self, k: int | None) -> Cost:
         """The cost of the first k releases; None for all there can ever be."""
@@ -197,13 +199,11 @@ class NoisySums(NoiseByRelease):
         """The lattice step of what release k encodes."""
         raise NotImplementedError
 
-    def numbers(self, k: int) -> Arrays:
+    @cached_property
+    def numbers(self) -> Arrays:
         """Standard deviation and lattice step, and the strategy's numbers: they serve all rows of a stream."""
-        doubled = k.bit_length()  # no strategy's numbers change more often
-        if doubled not in self._numbers:
-            coder = coder_numbers(self.coder, k, self._releases)
-            self._numbers[doubled] = self._own_numbers | {f"coder.{name}": array for name, array in coder.items()}
-        return self._numbers[doubled]
+        coder = coder_numbers(self.coder, self._releases)
+        return self._own_numbers | {f"coder.{name}": array for name, array in coder.items()}
 
     @cached_property
     def _own_numbers(self) -> Arrays:
@@ -537,10 +537,11 @@ class LastingSums(OneStepSums):
         return total([Cost(self._mu**2), self._sampling(self._mu)])
 
 
-class LastingCoder(Coder, Protocol):
+class LastingCoder(OneRowEach):
     """A strategy in which the influence of a row ends exactly."""
 
     @property
+    @abstractmethod
     def life(self) -> int:
         """Encoded rows that depend on a row, at most."""
 
@@ -616,10 +617,10 @@ def reach(sensitivity: float, participation: Participation) -> float:
     return max(sensitivity / participation.rows, 1.0)
 
 
-def coder_numbers(coder: Coder, k: int, most: int) -> Arrays:
-    """The numbers of a coder for rows up to k; for a coder without `numbers`, values by which strategies differ."""
-    if hasattr(coder, "numbers"):
-        return dict(coder.numbers(k))
+def coder_numbers(coder: Coder, most: int) -> Arrays:
+    """The numbers of a coder of `most` rows; for a coder without `numbers`, values by which strategies differ."""
+    if (own := coder.numbers) is not None:
+        return dict(own)
     described = {"sensitivity": coder.sensitivity, "row_norm": coder.row_norm, "rounding_error": coder.rounding_error}
     return {name: np.array(value) for name, value in described.items()} | {
         "error": np.asarray(coder.error(np.arange(1, min(most, 64) + 1)))

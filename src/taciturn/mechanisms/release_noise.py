@@ -17,6 +17,7 @@ import numpy as np
 from taciturn._util.arrays import Arrays, Integers
 from taciturn._util.process import process_number
 from taciturn.accounting.gdp import Privacy
+from taciturn.core.protocols import Calibrated
 from taciturn.core.schedule import Timetable
 from taciturn.noise.sampling import Bits, secret_bits, seeded_bits
 
@@ -103,7 +104,7 @@ class NoiseAhead:
         return NoiseAhead, ()
 
 
-class NoiseByRelease:
+class NoiseByRelease(Calibrated):
     """Integer noise of `size` entries for each of `count` releases, secret or repeatable; the subclass draws it."""
 
     def __init__(self, size: int, count: float, claimed: Privacy) -> None:

@@ -53,7 +53,8 @@ class RootCoder(OneRowEach):
         object.__setattr__(self, "coefficients", fixed(f))
         object.__setattr__(self, "_squares", fixed(np.cumsum(f**2)))
 
-    def numbers(self, k: int) -> Arrays:
+    @property
+    def numbers(self) -> Arrays:
         """None: it follows from n, by operations that every machine rounds alike."""
         return {}
 

@@ -14,7 +14,8 @@ patterns u that a `Participation` allows.
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from abc import abstractmethod
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,12 +25,8 @@ from taciturn.accounting.unit import ONCE, Participation
 from taciturn.core.protocols import restores
 
 
-class Coder(Protocol):
-    """A strategy for a given number of rows, in streaming form; `k` counts rows from 1.
-
-    It may also have `sensitivity_to(participation)`, the largest `‖C u‖` over all patterns u of one unit's rows that a
-    `Participation` allows, or a bound; see the function of this name. And it may have a `decay` of its sums, see
-    `sums_of`.
+class Coder:
+    """A strategy for a given number of rows, in streaming form, and the base class of such; `k` counts rows from 1.
 
     >>> from taciturn.mechanisms.tree import TreeCoder
     >>> TreeCoder(8, refined=False).matrices(2)[1]
@@ -38,46 +35,71 @@ class Coder(Protocol):
            [1., 1.]])
     """
 
-    @property
-    def integer(self) -> bool:
-        """Whether encoding only adds rows up, so that integers stay exact integers."""
+    if TYPE_CHECKING:  # a dataclass would take an inherited property for the default of its field
 
-    @property
-    def sensitivity(self) -> float:
-        """The largest column norm of C: how far one example moves all encoded rows, per unit of its row."""
+        @property
+        def integer(self) -> bool:
+            """Whether encoding only adds rows up, so that integers stay exact integers."""
 
-    @property
-    def row_norm(self) -> float:
-        """The largest sum of absolute values in a row of C: how large an encoded row is, per unit of a row."""
+        @property
+        def sensitivity(self) -> float:
+            """The largest column norm of C: how far one example moves all encoded rows, per unit of its row."""
 
-    @property
-    def rounding_error(self) -> float:
-        """Bound on the floating-point error of an encoded row, in the l2 norm, per unit of the largest norm of a row.
+        @property
+        def row_norm(self) -> float:
+            """The largest sum of absolute values in a row of C: how large an encoded row is, per unit of a row."""
 
-        Entries are encoded by themselves. If the error of an entry is at most `Σ_l a_l·|x_l|`, x_l the same entry of
-        row l, then the norm of the error is at most `Σ_l a_l·‖x_l‖`, so that `Σ_l a_l` is such a bound. What is charged
-        is the length of the errors of all rows together, so it may be the root mean square of such bounds over all
-        rows.
+        @property
+        def rounding_error(self) -> float:
+            """Bound on the floating-point error of an encoded row, in the l2 norm, per unit of the largest row norm.
+
+            Entries are encoded by themselves. If the error of an entry is at most `Σ_l a_l·|x_l|`, x_l the same entry
+            of row l, then the norm of the error is at most `Σ_l a_l·‖x_l‖`, so that `Σ_l a_l` is such a bound. What is
+            charged is the length of the errors of all rows together, so it may be the root mean square of such bounds
+            over all rows.
+            """
+
+    def sensitivity_to(self, participation: Participation) -> float:
+        """The largest `‖C u‖` over all patterns u of one unit's rows that a participation allows, or a bound.
+
+        By default each example moves the encoded rows by `sensitivity`, so all together by that times their number.
         """
+        return participation.rows * self.sensitivity
 
+    def sums(self, rows: Array) -> Array:
+        """The sums that it decodes from rows without noise; by default prefix sums."""
+        return np.cumsum(rows, axis=0)
+
+    @property
+    def numbers(self) -> Arrays | None:
+        """The numbers of the strategy, which a state stores; by default none, see `coder_numbers`."""
+        return None
+
+    @abstractmethod
     def rows(self, k: int) -> int:
         """The number of encoded rows that row k adds."""
 
+    @abstractmethod
     def before(self, k: int) -> int:
         """The number of encoded rows before row k."""
 
+    @abstractmethod
     def release_of(self, row: int) -> int:
         """The row that adds encoded row number `row`; both count from 1."""
 
+    @abstractmethod
     def error(self, k: ArrayLike) -> Array:
         """Standard deviation of an entry of the k-th sum under standard normal noise; k is a number or an array."""
 
+    @abstractmethod
     def start(self, size: int) -> tuple[Arrays, Arrays]:
         """The secret and the public memory before any row."""
 
+    @abstractmethod
     def encode(self, secret: Arrays, row: Array, k: int) -> tuple[Arrays, Array]:
         """The encoded rows that row k adds, as an array of `rows(k)` rows."""
 
+    @abstractmethod
     def decode(self, public: Arrays, noisy: Array, k: int) -> tuple[Arrays, Array]:
         """The k-th prefix sum, from those rows and the public memory."""
 
@@ -85,8 +107,8 @@ class Coder(Protocol):
 def sensitivity_to(coder: Coder, participation: Participation) -> float:
     """How far one unit moves all encoded rows, per unit of an example's row, if it takes part so often.
 
-    That is `coder.sensitivity_to(participation)`. For a coder without this method, or with a `sensitivity` that is
-    newer than it, each example moves them by at most `sensitivity`, so all together by that times their number.
+    That is `coder.sensitivity_to(participation)`; for a coder whose `sensitivity` is newer than this method, the
+    default of `Coder`.
 
     >>> from taciturn.mechanisms.sqrt import RootCoder
     >>> coder = RootCoder(1024)
@@ -95,27 +117,19 @@ def sensitivity_to(coder: Coder, participation: Participation) -> float:
     """
     if participation == ONCE:
         return coder.sensitivity
-    if restores(coder, "sensitivity_to", "sensitivity"):
-        own: Any = coder
-        return float(own.sensitivity_to(participation))
-    return participation.rows * coder.sensitivity
+    own = restores(coder, "sensitivity_to", "sensitivity")
+    return float(coder.sensitivity_to(participation) if own else Coder.sensitivity_to(coder, participation))
 
 
-def sums_of(coder: Any, rows: Array) -> Array:
-    """The sums that a strategy decodes from rows without noise: prefix sums, or decayed ones if it has a `decay`.
+def sums_of(coder: Coder | None, rows: Array) -> Array:
+    """The sums that a strategy decodes from rows without noise; prefix sums, if it is not known.
 
     >>> from taciturn import BLT, DecayedBLT
     >>> rows = np.ones((3, 1))
     >>> sums_of(BLT().coder(3), rows).ravel(), sums_of(DecayedBLT(1).coder(3), rows).ravel().round(3)
     (array([1., 2., 3.]), array([1.   , 1.368, 1.503]))
     """
-    decay = float(getattr(coder, "decay", 1.0))
-    if decay == 1.0:
-        return np.cumsum(rows, axis=0)
-    sums = np.array(rows, dtype=np.float64)
-    for k in range(1, len(sums)):
-        sums[k] += decay * sums[k - 1]
-    return sums
+    return np.cumsum(rows, axis=0) if coder is None else coder.sums(rows)
 
 
 def toeplitz_sensitivity(coefficients: Array, participation: Participation) -> float:
@@ -195,10 +209,10 @@ def matrices(coder: Coder, n: int) -> tuple[Array, Array]:
     return np.array(decoded), np.concatenate(encoded)
 
 
-class Dense:
+class Dense(Coder):
     """A coder whose matrices can be written down."""
 
-    def matrices(self: Coder, n: int) -> tuple[Array, Array]:
+    def matrices(self, n: int) -> tuple[Array, Array]:
         """`(B, C)` of the first n rows."""
         return matrices(self, n)
 

@@ -78,7 +78,8 @@ class TreeCoder(Dense):
         """`floor(log2 n) + 1`."""
         return self.n.bit_length()
 
-    def numbers(self, k: int) -> Arrays:
+    @property
+    def numbers(self) -> Arrays:
         """None: it follows from n, by operations that every machine rounds alike."""
         return {}
 

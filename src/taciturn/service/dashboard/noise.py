@@ -30,6 +30,7 @@ from taciturn.errors import TaciturnError
 from taciturn.estimators.stream import Stream
 from taciturn.learners.ftrl import FTRL
 from taciturn.learners.linear_bandit import LinearBandit
+from taciturn.mechanisms.decayed_blt import DecayedCoder
 from taciturn.mechanisms.decoded_noise import DecodedNoise, linear_coder
 from taciturn.mechanisms.prefix_sum import PrefixSum
 from taciturn.plan import Plan
@@ -134,8 +135,8 @@ class NoiseOfReleases:
         """The variance of the noise of a later point, divided by that of its move from an earlier one."""
         if (before, after) not in self._shares:
             private: Any = self.plan.private
-            coder = linear_coder(getattr(private, "calibrated", None))
-            decay = float(getattr(coder, "decay", 1.0))
+            coder = linear_coder(private.calibrated)
+            decay = coder.decay if isinstance(coder, DecayedCoder) else 1.0
             share = 0.5
             if coder is not None:
                 joint = DecodedNoise(coder, (decay,))
