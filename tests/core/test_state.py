@@ -46,7 +46,8 @@ from taciturn import (
     pigd,
 )
 from taciturn.accounting.memory_store import IN_MEMORY
-from taciturn.core.state import described, fingerprint, name_of, read_extra, read_state
+from taciturn.core.fingerprint import described, fingerprint, name_of
+from taciturn.core.state import read_extra, read_state
 from taciturn.problem.column_maps import Standardise
 
 PROBLEM = Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1)

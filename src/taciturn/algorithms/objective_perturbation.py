@@ -20,12 +20,13 @@ from taciturn.accounting.memory_store import IN_MEMORY
 from taciturn.accounting.objective import delta_perturbed, epsilon_perturbed, log_moment, shift_of
 from taciturn.accounting.unit import EXAMPLE, Unit
 from taciturn.core.accounted import OTHER_SETTINGS, Accounted, Prepared, must_be_state
+from taciturn.core.fingerprint import described, fingerprint
 from taciturn.core.loop import fast_clip
 from taciturn.core.participation import Layers
 from taciturn.core.protocols import Calibrated, Certificate, damaged
 from taciturn.core.release import Release, Releases
 from taciturn.core.schedule import Timetable, at
-from taciturn.core.state import SIMULATION, State, described, fingerprint, first_state, following, new_name, read_state
+from taciturn.core.state import SIMULATION, State, first_state, following, new_name, read_state
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, expect, integer, positive
 from taciturn.mechanisms.gaussian import Gaussian
 from taciturn.noise.sampling import REACH, lattice_normal, sampling_cost, secret_bits, seeded_bits

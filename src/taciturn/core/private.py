@@ -36,6 +36,7 @@ from taciturn.accounting.memory_store import IN_MEMORY
 from taciturn.accounting.unit import EXAMPLE, Example, Unit, User
 from taciturn.core.accounted import OTHER_SETTINGS, Accounted, Prepared, must_be_state
 from taciturn.core.block_sums import Admission, BlockSums, as_sum
+from taciturn.core.fingerprint import derived_from, described, fingerprint
 from taciturn.core.hashed_rows import HashedAdmission, HashedRows, Map
 from taciturn.core.loop import Loop, Pass, SumLoop, TickLoop, has_known_arrays, pass_for
 from taciturn.core.participation import Layers, UserRecords, admit, new_records, periods_of
@@ -55,19 +56,7 @@ from taciturn.core.protocols import (
 )
 from taciturn.core.release import Release, Releases
 from taciturn.core.schedule import Schedule, Timetable
-from taciturn.core.state import (
-    SIMULATION,
-    Standing,
-    State,
-    after,
-    derived_from,
-    described,
-    fingerprint,
-    first_state,
-    following,
-    new_name,
-    read_state,
-)
+from taciturn.core.state import SIMULATION, Standing, State, after, first_state, following, new_name, read_state
 from taciturn.errors import (
     BudgetExhausted,
     InvalidInput,

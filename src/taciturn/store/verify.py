@@ -1,6 +1,6 @@
 """Verify a ledger: its chain of events, that its terms and lines agree with them, and every cost, computed again.
 
-The history records the settings of each stream as JSON (`taciturn.core.state.described`). They are turned into objects
+The history records the settings of each stream as JSON (`taciturn.core.fingerprint.described`). They are turned into objects
 again and calibrated here, and the cost must be what was recorded, up to the difference between two machines. Settings
 with classes of your own, or with arrays, cannot be built again; those costs are listed as not checked. Of an array only
 a hash is recorded: zeros, ones and the identity, with which streams begin whose ranges are found, are known by it.
@@ -25,9 +25,9 @@ from taciturn.accounting.cost import Cost, total
 from taciturn.accounting.history import FIRST, Event, Verified, first_fault
 from taciturn.accounting.ledger import Ledger, Line, at_most, read_cost, sums_from
 from taciturn.accounting.unit import covers
+from taciturn.core.fingerprint import name_of
 from taciturn.core.private import Private
 from taciturn.core.staged import Staged
-from taciturn.core.state import name_of
 from taciturn.errors import InvalidInput, TaciturnError
 
 _SAME_COST = 1e-6  # relative difference up to which two machines compute the same cost
