@@ -20,7 +20,6 @@ from taciturn.accounting.memory_store import IN_MEMORY
 from taciturn.accounting.objective import delta_perturbed, epsilon_perturbed, log_moment, shift_of
 from taciturn.accounting.unit import EXAMPLE, Unit
 from taciturn.core.accounted import OTHER_SETTINGS, Accounted, Prepared, must_be_state
-from taciturn.core.fingerprint import described, fingerprint
 from taciturn.core.loop import fast_clip
 from taciturn.core.participation import Layers
 from taciturn.core.protocols import Calibrated, Certificate, damaged
@@ -144,7 +143,7 @@ class ObjectivePerturbation(Accounted):
         self, path: str | os.PathLike[str] | bytes, ledger: LedgerLike | None = None, layers: Layers | None = None
     ) -> State:
         """Resume from a dumped state, which has published already, or has not begun."""
-        state = read_state(path, layers)
+        state = self._as_now(read_state(path, layers))
         self._resumed(state, 0)
         if state.point.shape != (self.problem.size,) or state.point.dtype != np.float64:
             raise damaged(f"the point should be float64 of shape {(self.problem.size,)}", "arrays")
@@ -197,16 +196,6 @@ class ObjectivePerturbation(Accounted):
     def timetable(self) -> Timetable:
         """The published round: the last."""
         return Timetable(at([self.horizon]), self.horizon)
-
-    @cached_property
-    def settings(self) -> str:
-        """A hash of the settings; a state belongs to one."""
-        return fingerprint(self)
-
-    @cached_property
-    def recorded(self) -> Any:
-        """The settings as JSON data, which the history of a ledger records."""
-        return described(self)
 
     @cached_property
     def guarantee(self) -> Guarantee:
