@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from taciturn import (
@@ -138,7 +136,7 @@ def test_edited_settings_are_found(ledger, tmp_path):
     """By the chain, and by their cost."""
     with Database(tmp_path / "budget.db").transaction() as now:
         [(content,)] = now.rows("SELECT content FROM events WHERE number = 2")
-        larger = content.replace(json.dumps((0.1).hex()), json.dumps((0.2).hex()))
+        larger = content.replace('"epsilon": 0.1', '"epsilon": 0.2')
         assert larger != content
         now.execute("UPDATE events SET content = ? WHERE number = 2", larger)
     faults = " ".join(ledger.verify().faults)

@@ -104,6 +104,7 @@ def _names(kind: type) -> list[str]:
     for base in reversed(kind.__mro__):
         if of_this_package(base):
             names |= dict.fromkeys(FIELDS.get(name_of(base), {}))
-        elif own := vars(base).get("__dataclass_fields__"):
-            names |= dict.fromkeys(name for name in inspect.get_annotations(base) if name in own)
+        elif dataclasses.is_dataclass(base):
+            own = inspect.get_annotations(base)
+            names |= dict.fromkeys(field.name for field in dataclasses.fields(base) if field.name in own)
     return list(names)

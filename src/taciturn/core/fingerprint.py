@@ -154,15 +154,14 @@ def fingerprint(settings: Any) -> str:
 def described(settings: Any) -> dict[str, Any]:
     """Settings as JSON data, with the version of this form; values that cannot be compared are rejected.
 
-    >>> from taciturn import L2Ball, Logistic, Problem
-    >>> described(Problem(Logistic(), L2Ball(0.5), dimension=2))["settings"]
-    {'Problem': {'loss': {'Logistic': {}}, 'domain': {'L2Ball': {'radius': 0.5}}, 'dimension': 2}}
+    >>> from taciturn import L2Ball, Privacy
+    >>> described([L2Ball(0.5), Privacy(1.0, 1e-6)])
+    {'version': 2, 'settings': [{'L2Ball': {'radius': 0.5}}, {'Privacy': {'epsilon': 1, 'delta': 1e-06}}]}
     """
     return {"version": VERSION, "settings": _described(settings)}
 
 
-def _text(data: Any) -> str:
-    return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
+_text = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
 def _described(value: Any) -> Any:
@@ -177,14 +176,11 @@ def _described(value: Any) -> Any:
         return [_described(item) for item in value]
     if isinstance(value, dict):
         return {"dict": [[_described(key), _described(item)] for key, item in value.items()]}
-    kind = type(value)
-    absent, derived = _absent(kind), derived_from(value)
+    kind, derived = type(value), derived_from(value)
+    fields = _fields(kind) if dataclasses.is_dataclass(kind) else [(name, name, "") for name in attributes(value)]
     content = {}
-    for name in attributes(value):
-        if name in derived or not is_setting(kind, name):
-            continue
-        first, data = first_name(kind, name), _described(getattr(value, name))
-        if _text(data) != absent.get(first):
+    for name, first, absent in fields:
+        if name not in derived and _text(data := _described(getattr(value, name))) != absent:
             content[first] = data
     return {name_of(kind): content}
 
@@ -197,9 +193,11 @@ def _number(value: int | float) -> Any:
 
 
 @lru_cache(maxsize=256)
-def _absent(kind: type) -> dict[str, str]:
-    """Texts of the values with which fields are left out."""
-    return {name: _text(_described(value)) for name, value in defaults_of(kind).items()}
+def _fields(kind: type) -> list[tuple[str, str, str]]:
+    """Settings among the fields of a class: name, first name, and the text of the value with which it is left out."""
+    absent = {name: _text(_described(value)) for name, value in defaults_of(kind).items()}
+    names = [field.name for field in dataclasses.fields(kind) if is_setting(kind, field.name)]
+    return [(name, first := first_name(kind, name), absent.get(first, "")) for name in names]
 
 
 def defaults_of(kind: type) -> dict[str, Any]:
@@ -211,7 +209,7 @@ def defaults_of(kind: type) -> dict[str, Any]:
     """
     made: dict[str, Any] = {}
     for base in reversed(ours(kind)):  # those of the code, for fields that are in no table yet
-        for field in vars(base).get("__dataclass_fields__", {}).values():
+        for field in dataclasses.fields(base) if dataclasses.is_dataclass(base) else ():
             if field.default is not dataclasses.MISSING:
                 made[first_name(kind, field.name)] = field.default
             elif field.default_factory is not dataclasses.MISSING:
