@@ -198,6 +198,7 @@ def test_a_later_class_has_the_hashes_of_the_first(change, ratio):
     assert earlier_fingerprint(later) == earlier_fingerprint(t.geometric(ratio))
 
 
+@pytest.mark.privacy
 def test_what_a_new_field_says_is_a_setting():
     """No stream of before has that."""
     later = planted("Geometric", LATER["a field more"])(added=(1,))

@@ -215,7 +215,7 @@ def built(settings: Any) -> Any:
         return _object("Private", made) if isinstance(made, dict) else made
     if settings.get("version") != VERSION:
         raise Unbuilt("its settings were not recorded by this version of taciturn")
-    return _built(settings["settings"])
+    return _built(settings.get("settings"))
 
 
 def _built(data: Any) -> Any:
