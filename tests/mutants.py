@@ -17,6 +17,7 @@ SELECTED = (
     "noise/test_sampling.py::test_secret_bits_never_repeat",
     "bandits/test_off_policy.py",
     "core/test_hashed_rows.py",
+    "core/test_fingerprint.py",
     "learners/test_linear_bandit.py::test_the_tight_pair_is_nearly_as_far_apart_as_certified",
     "service/test_writer.py",
     "streams/test_stored.py::test_a_commit_that_was_stopped_is_completed_or_repeated",
@@ -281,6 +282,24 @@ MUTANTS = (
         "core/hashed_rows.py",
         "np.concatenate(task.found)[order][differs]",
         "0 * np.concatenate(task.found)[order][differs]",
+    ),
+    Mutant(
+        "a state of any settings goes on",
+        "core/accounted.py",
+        "if state.settings == self.settings or state.settings != earlier_fingerprint(self):",
+        "if state.settings == self.settings:",
+    ),
+    Mutant(
+        "settings that differ in a field with a default are taken for the same",
+        "core/fingerprint.py",
+        "getattr(value, name))) != absent:",
+        "getattr(value, name))) != absent and not absent:",
+    ),
+    Mutant(
+        "streams of before are taken for streams with a new setting",
+        "core/earlier.py",
+        "if is_setting(kind, now[name]) and (",
+        "if not is_setting(kind, now[name]) and (",
     ),
     Mutant(
         "sums of rows that were clipped to other bounds",

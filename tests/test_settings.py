@@ -124,7 +124,7 @@ from taciturn.columns.kinds import Bins, Categories, Hashed, Range, Text
 from taciturn.columns.scales import Scale
 from taciturn.columns.target import Classes, Number, Positive
 from taciturn.contract.contract import Contract
-from taciturn.core.state import fingerprint
+from taciturn.core.fingerprint import fingerprint
 from taciturn.drift import DriftWatch, drift
 from taciturn.estimators.scaling import PublicRandomFeatures
 from taciturn.estimators.settings import Settings

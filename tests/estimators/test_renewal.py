@@ -96,6 +96,23 @@ def test_what_does_not_say_what_its_weights_mean_is_a_warning():
         fitted(renew=unknown)
 
 
+MEANS_OF_1 = {  # of `fitted()`, by settings of version 1
+    "columns": "501c64bdaa3feb00c4fa0359274bc0de",
+    "target": "579faf113d661322b5ebadc7eb141364",
+    "bounds": "e3e2915fc2d406e791f458be29e54598",
+    "map": "74234e98afe7498fb5daf1f36ac2d78a",
+}
+
+
+def test_a_model_of_version_1_is_followed_by_one_of_the_same_meaning():
+    now = fitted().renewal_
+    old = dataclasses.replace(now, means=tuple(MEANS_OF_1.items()))
+    assert fitted(renew=old).renewal_.means == now.means != old.means
+    for changes, words in list(CHANGES.values())[:-1]:
+        with pytest.raises(InvalidInput, match=words):
+            fitted(renew=old, **changes)
+
+
 def test_what_weights_mean_is_public_data_that_lasts():
     old = fitted().renewal_
     assert Renewal.from_data(old.as_data()) == old == pickle.loads(pickle.dumps(old))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from taciturn import InvalidInput, L2Ball, Logistic, Problem, WholeSpace
+from taciturn.core.fingerprint import fingerprint
 from taciturn.core.loop import fast_clip
-from taciturn.core.state import fingerprint
 from taciturn.problem.column_maps import Bins, LinearMap, Standardise
 
 ANY = st.floats(allow_nan=True, allow_infinity=False)

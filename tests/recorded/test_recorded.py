@@ -82,6 +82,14 @@ def test_each_planted_difference_is_found(name, where):
     assert list(differences(old, json.loads(text_of(recorded(planted(name)[0]))))) == []
 
 
+@pytest.mark.parametrize("at", ["epsilon", "spent.delivered_epsilon", "rows[2].epsilon", "charges.epsilons.zero-out"])
+def test_epsilons_may_differ_by_rounding_and_no_more(at):
+    """Printed costs alone: what they are computed from is compared to the bit."""
+    assert list(differences(3.9999999549786933, 3.9999999549786898, at)) == []
+    assert list(differences(4.0, 4.0 * (1.0 + 1e-11), at)) == [(at, "4.0", repr(4.0 * (1.0 + 1e-11)))]
+    assert list(differences(3.9999999549786933, 3.9999999549786898, at.replace("epsilon", "mu"))) != []
+
+
 def test_the_first_row_that_differs_is_told():
     old, new = (json.loads(text_of(recorded(each))) for each in planted("a last bit"))
     ((_, before, _),) = differences(old, new)

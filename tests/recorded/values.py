@@ -1,18 +1,22 @@
 """Values as a record has them: numbers exactly, long arrays by a hash with what lets a difference be read.
 
-A number is written as Python prints it, which determines all of its bits. An array of at most `WHOLE` numbers is
-written in full; of a longer one a record has type, shape, SHA-256 of its bytes, its first and last numbers, and, if it
-has rows, a digest of one byte for each of the first `ROWS`, which tell the first row that differs.
+A number is written as Python prints it, which determines all of its bits, and compared to the bit; an epsilon, which is
+computed from a cost, up to rounding. An array of at most `WHOLE` numbers is written in full; of a longer one a record
+has type, shape, SHA-256 of its bytes, its first and last numbers, and, if it has rows, a digest of one byte for each of
+the first `ROWS`, which tell the first row that differs.
 """
 
 import hashlib
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 WHOLE, SHOWN, ROWS = 6, 2, 24
+SAME_EPSILON = 1e-12  # relative: it is the root of an equation, whose last digit differs between machines
+_EPSILON = re.compile(r"(^|[._])epsilons?($|[.\[])")
 
 
 def recorded(value: object) -> object:
@@ -86,12 +90,14 @@ def differences(old: object, new: object, at: str = "") -> Iterator[tuple[str, s
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for i, (one, other) in enumerate(zip(old, new, strict=True)):
             yield from differences(one, other, f"{at}[{i}]")
-    elif not _same(old, new):
+    elif not _same(old, new, at):
         yield at, _short(old), _short(new)
 
 
-def _same(old: object, new: object) -> bool:
+def _same(old: object, new: object, at: str) -> bool:
     if isinstance(old, float) and isinstance(new, float):
+        if _EPSILON.search(at):
+            return math.isclose(old, new, rel_tol=SAME_EPSILON, abs_tol=0.0)
         return old.hex() == new.hex() or (math.isnan(old) and math.isnan(new))
     return type(old) is type(new) and old == new
 

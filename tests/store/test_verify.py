@@ -7,6 +7,8 @@ import json
 import pytest
 
 from taciturn import (
+    BLT,
+    QFTL,
     BinaryTree,
     Cost,
     L2Ball,
@@ -15,6 +17,7 @@ from taciturn import (
     Privacy,
     Problem,
     Squared,
+    User,
     every,
     geometric,
     output_perturbation,
@@ -26,7 +29,11 @@ from taciturn import (
     private_sum,
 )
 from taciturn.accounting.cost import gaussian
+from taciturn.algorithms.stages import Moments
+from taciturn.core.staged import Staged
 from taciturn.store.database import Database
+from taciturn.store.overview import recipe_of
+from taciturn.store.verify import built
 
 pytestmark = pytest.mark.privacy
 
@@ -74,10 +81,85 @@ def test_a_smaller_reservation_than_the_settings_cost_is_found(name, tmp_path):
     assert "and its settings cost" in fault
 
 
+OF_USERS = Staged(QFTL(SQUARES, center=(0.1, 0.2)), BLT(), every(5), SMALL, 100, unit=User(2), stages=(Moments(20),))
+RECORDED_1 = [
+    [
+        "learner",
+        [
+            "taciturn QFTL",
+            [
+                [
+                    "problem",
+                    [
+                        "taciturn Problem",
+                        [
+                            ["loss", ["taciturn Squared", []]],
+                            ["domain", ["taciturn L2Ball", [["radius", "0x1.0000000000000p+0"]]]],
+                            ["dimension", "0x1.0000000000000p+1"],
+                            ["feature_bound", "0x1.0000000000000p+0"],
+                            ["label_bound", "0x1.0000000000000p+0"],
+                            ["intercept", "0x0.0p+0"],
+                            ["ridge", "0x0.0p+0"],
+                            ["neighbours", "replace"],
+                            ["on_bad", "raise"],
+                            ["features", None],
+                            ["label_center", "0x0.0p+0"],
+                            ["label_scale", "0x1.0000000000000p+0"],
+                        ],
+                    ],
+                ],
+                ["extra_ridge", "0x0.0p+0"],
+                ["weight", None],
+                ["center", ["0x1.999999999999ap-4", "0x1.999999999999ap-3"]],
+                ["_stated", False],
+            ],
+        ],
+    ],
+    ["mechanism", ["taciturn BLT", [["buffers", "0x1.0000000000000p+2"], ["aim", "max"]]]],
+    ["schedule", ["taciturn Every", [["rounds", "0x1.4000000000000p+2"]]]],
+    ["privacy", ["taciturn Privacy", [["epsilon", "0x1.999999999999ap-4"], ["delta", "0x1.5798ee2308c3ap-27"]]]],
+    ["horizon", "0x1.9000000000000p+6"],
+    ["calibration", "exact"],
+    ["allow_broken", False],
+    ["seed", None],
+    [
+        "unit",
+        [
+            "taciturn User",
+            [
+                ["rows", "0x1.0000000000000p+1"],
+                ["per_release", "0x1.0000000000000p+1"],
+                ["apart", "0x1.0000000000000p+0"],
+                ["period", None],
+                ["without_id", "bad"],
+            ],
+        ],
+    ],
+    ["stages", [["taciturn Moments", [["rows", "0x1.4000000000000p+4"]]]]],
+]
+"""The same, as version 1 recorded it."""
+
+
+@pytest.mark.parametrize("recorded", [OF_USERS.recorded, RECORDED_1], ids=["now", "in version 1"])
+def test_recorded_settings_are_built_again(recorded):
+    """By any later version."""
+    assert built(json.loads(json.dumps(recorded))) == OF_USERS
+    assert recipe_of(recorded) == "pqftl, BLT"
+    ledger = Ledger(BUDGET)
+    ledger.reserve("stream", OF_USERS.total_cost, settings=recorded, unit="user")
+    assert ledger.verify().checked == 1
+
+
+def test_settings_of_a_later_version_are_listed():
+    ledger = Ledger(BUDGET)
+    ledger.reserve("later", gaussian(0.01), settings={"version": 3, "settings": {}})
+    assert "not recorded by this version" in ledger.verify().unchecked[0]
+
+
 def test_costs_without_settings_are_listed():
     ledger = Ledger(BUDGET)
     ledger.charge(gaussian(0.01))
-    ledger.reserve("mine", gaussian(0.01), settings=["elsewhere.Learner", []])
+    ledger.reserve("mine", gaussian(0.01), settings={"version": 2, "settings": {"elsewhere.Learner": {}}})
     ledger.reserve("nonsense", gaussian(0.001), settings=["taciturn Privacy", [["epsilon", "-0x1.0p+0"]]])
     found = ledger.verify()
     assert found.ok
@@ -138,7 +220,7 @@ def test_edited_settings_are_found(ledger, tmp_path):
     """By the chain, and by their cost."""
     with Database(tmp_path / "budget.db").transaction() as now:
         [(content,)] = now.rows("SELECT content FROM events WHERE number = 2")
-        larger = content.replace(json.dumps((0.1).hex()), json.dumps((0.2).hex()))
+        larger = content.replace('"epsilon": 0.1', '"epsilon": 0.2')
         assert larger != content
         now.execute("UPDATE events SET content = ? WHERE number = 2", larger)
     faults = " ".join(ledger.verify().faults)

@@ -9,6 +9,7 @@ from hypothesis import strategies as some
 
 from taciturn import Ledger, Privacy, User, block_statistics
 from taciturn._util.arrays import same
+from taciturn.core.earlier import earlier_fingerprint
 from taciturn.core.state import read_state
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, Unprovable
 from taciturn.estimators.settings import Settings
@@ -54,6 +55,35 @@ def numbers(stream):
 
 def again(stream):
     return StoredStream(stream.store, plan_of(), stream.store.load(stream.saved.name))
+
+
+@pytest.mark.parametrize("stop", [0, 7, 10])
+@pytest.mark.parametrize("changes", [{}, {"forget": 9.0}, OF_USERS])
+def test_a_stream_of_version_1_goes_on_and_its_next_state_is_of_today(store, monkeypatch, changes, stop):
+    """It releases what it would have released."""
+
+    def plan():
+        return plan_of(seed=3, release=5, **changes)
+
+    users = np.arange(ROWS) % 15 if "rows_per_user" in changes else None
+    ids = [users] if users is None else [users[:stop], users[stop:], users]
+    with monkeypatch.context() as before:
+        before.setattr("taciturn.core.accounted.fingerprint", earlier_fingerprint)
+        stream = StoredStream.create(store, "clicks", plan())
+        learnt(stream, 0, stop, ids[0])
+        stream.commit()
+    saved, layers = store.load_with_layers("clicks")
+    stream = StoredStream(store, made := plan(), saved)
+    assert read_state(saved.state, layers).settings == earlier_fingerprint(made.stream) != made.stream.settings
+    learnt(stream, stop, ROWS, ids[len(ids) // 2])
+    stream.commit()
+    saved, layers = store.load_with_layers("clicks")
+    assert read_state(saved.state, layers).settings == made.stream.settings
+    whole = StoredStream.create(store, "whole", made)
+    learnt(whole, 0, ROWS, users)
+    whole.commit()
+    for one, other in zip(numbers(stream), numbers(whole), strict=True):
+        assert np.array_equal(one, other)
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -25,7 +25,7 @@ from taciturn.core.participation import Layers
 from taciturn.core.protocols import Calibrated, Certificate, damaged
 from taciturn.core.release import Release, Releases
 from taciturn.core.schedule import Timetable, at
-from taciturn.core.state import SIMULATION, State, described, fingerprint, first_state, following, new_name, read_state
+from taciturn.core.state import SIMULATION, State, first_state, following, new_name, read_state
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, expect, integer, positive
 from taciturn.mechanisms.gaussian import Gaussian
 from taciturn.noise.sampling import REACH, lattice_normal, sampling_cost, secret_bits, seeded_bits
@@ -143,7 +143,7 @@ class ObjectivePerturbation(Accounted):
         self, path: str | os.PathLike[str] | bytes, ledger: LedgerLike | None = None, layers: Layers | None = None
     ) -> State:
         """Resume from a dumped state, which has published already, or has not begun."""
-        state = read_state(path, layers)
+        state = self._as_now(read_state(path, layers))
         self._resumed(state, 0)
         if state.point.shape != (self.problem.size,) or state.point.dtype != np.float64:
             raise damaged(f"the point should be float64 of shape {(self.problem.size,)}", "arrays")
@@ -196,16 +196,6 @@ class ObjectivePerturbation(Accounted):
     def timetable(self) -> Timetable:
         """The published round: the last."""
         return Timetable(at([self.horizon]), self.horizon)
-
-    @cached_property
-    def settings(self) -> str:
-        """A hash of the settings; a state belongs to one."""
-        return fingerprint(self)
-
-    @cached_property
-    def recorded(self) -> Any:
-        """The settings as JSON data, which the history of a ledger records."""
-        return described(self)
 
     @cached_property
     def guarantee(self) -> Guarantee:

@@ -44,9 +44,9 @@ from taciturn.accounting.ledger import LedgerLike, as_ledger
 from taciturn.accounting.objective import epsilon_of_moments
 from taciturn.accounting.unit import EXAMPLE, Unit
 from taciturn.algorithms.objective_perturbation import ObjectivePerturbation
+from taciturn.core.fingerprint import described
 from taciturn.core.private import Private
 from taciturn.core.schedule import at
-from taciturn.core.state import described
 from taciturn.errors import InvalidInput, Unprovable, between_0_and_1, expect, integer, positive
 from taciturn.learners.ewoo import experts
 from taciturn.mechanisms.exponential import Exponential

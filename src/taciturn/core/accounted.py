@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,8 @@ from taciturn.accounting.cost import Cost
 from taciturn.accounting.ledger import JUST_NOW, ONE_OFF, Learnt, Ledger, LedgerLike, as_ledger
 from taciturn.accounting.memory_store import IN_MEMORY
 from taciturn.accounting.unit import Unit, User
+from taciturn.core.earlier import earlier_fingerprint
+from taciturn.core.fingerprint import described, fingerprint
 from taciturn.core.release import Releases
 from taciturn.core.schedule import Timetable
 from taciturn.core.state import State, learnt_before
@@ -35,8 +38,8 @@ class Prepared(NamedTuple):
 class Accounted:
     """A private algorithm whose streams are entered in ledgers: `Private`, `Staged` and `ObjectivePerturbation`.
 
-    A subclass has the unit and relation of privacy, a seed, the total cost of a stream, a hash of its settings and the
-    settings as data; it makes the first state of a stream, and checks that a state is its own.
+    A subclass has the unit and relation of privacy, a seed and the total cost of a stream; it makes the first state of
+    a stream, and checks that a state is its own.
 
     Attributes
     ----------
@@ -118,15 +121,25 @@ class Accounted:
         """The published rounds."""
         raise NotImplementedError
 
-    @property
+    @cached_property
     def settings(self) -> str:
         """A hash of the settings; a state belongs to one."""
-        raise NotImplementedError
+        return fingerprint(self)
 
-    @property
+    @cached_property
     def recorded(self) -> Any:
         """The settings as JSON data, which the history of a ledger records."""
-        raise NotImplementedError
+        return described(self)
+
+    def _as_now(self, state: State) -> State:
+        """A stored state, with the hash of today if it has that of these settings in version 1.
+
+        Nothing is written here: the next commit has the new hash, and a copy of the old state is opened in the same way
+        until then.
+        """
+        if state.settings == self.settings or state.settings != earlier_fingerprint(self):
+            return state
+        return replace(state, settings=self.settings)
 
     def draft(self) -> State:
         """The first state of a stream that is not open yet."""

@@ -13,9 +13,9 @@ from typing import cast
 import numpy as np
 
 from taciturn._util.arrays import Array, Integers, fixed
+from taciturn.core.fingerprint import fingerprint
 from taciturn.core.participation import Mask, UserRecords
 from taciturn.core.protocols import Learner, SumLearner, is_sum
-from taciturn.core.state import fingerprint
 from taciturn.errors import InvalidInput, StateConflict, Unprovable, integer
 from taciturn.problem.inputs import CompressedRows, Rows
 

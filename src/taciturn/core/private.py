@@ -19,7 +19,7 @@ import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Literal, Self, get_args
@@ -36,6 +36,7 @@ from taciturn.accounting.memory_store import IN_MEMORY
 from taciturn.accounting.unit import EXAMPLE, Example, Unit, User
 from taciturn.core.accounted import OTHER_SETTINGS, Accounted, Prepared, must_be_state
 from taciturn.core.block_sums import Admission, BlockSums, as_sum
+from taciturn.core.fingerprint import derived_from
 from taciturn.core.hashed_rows import HashedAdmission, HashedRows, Map
 from taciturn.core.loop import Loop, Pass, SumLoop, TickLoop, has_known_arrays, pass_for
 from taciturn.core.participation import Layers, UserRecords, admit, new_records, periods_of
@@ -54,19 +55,7 @@ from taciturn.core.protocols import (
 )
 from taciturn.core.release import Release, Releases
 from taciturn.core.schedule import Schedule, Timetable
-from taciturn.core.state import (
-    SIMULATION,
-    Standing,
-    State,
-    after,
-    derived_from,
-    described,
-    fingerprint,
-    first_state,
-    following,
-    new_name,
-    read_state,
-)
+from taciturn.core.state import SIMULATION, Standing, State, after, first_state, following, new_name, read_state
 from taciturn.errors import (
     BudgetExhausted,
     InvalidInput,
@@ -615,16 +604,6 @@ class Private(Accounted):
             raise InvalidInput("what another unit costs with this noise is known for sums by taciturn's strategies.")
         return self._cost_for(certificate)
 
-    @cached_property
-    def settings(self) -> str:
-        """A hash of the settings; a state belongs to one."""
-        return fingerprint({f.name: getattr(self, f.name) for f in fields(self) if f.name != "compiled"})
-
-    @cached_property
-    def recorded(self) -> Any:
-        """The settings as JSON data, which the history of a ledger records."""
-        return described({f.name: getattr(self, f.name) for f in fields(self) if f.name != "compiled"})
-
     def resumed(self, state: State) -> Self:
         """The private learner with the calibration that the stream of `state` began with, perhaps on another machine.
 
@@ -788,7 +767,7 @@ class Private(Accounted):
         >>> private.read(private.draft().to_bytes())
         State(t=0, releases=0, generation=0, spent mu = 0, secrets not shown)
         """
-        state = read_state(path, layers)
+        state = self._as_now(read_state(path, layers))
         one = self.resumed(state)
         one._check_arrays(state)
         return replace(state, spent=one._spent(state.t, state.k))

@@ -18,7 +18,8 @@ import numpy as np
 from taciturn.accounting.renewal import Renewal
 from taciturn.columns.encoder import ColumnEncoder
 from taciturn.columns.target import Number
-from taciturn.core.state import fingerprint
+from taciturn.core.earlier import earlier_fingerprint
+from taciturn.core.fingerprint import fingerprint
 from taciturn.errors import InvalidInput
 from taciturn.estimators.settings import Settings
 from taciturn.plan import Plan
@@ -58,13 +59,12 @@ def with_meaning(
     }
     if names is not None and encoder is None:
         parts["names"] = [str(name) for name in names]
-    means = tuple((part, fingerprint(value)[:32]) for part, value in parts.items())
     if settings.renew is not None:
-        _check(settings.renew, means)
-    return replace(plan, means=means)
+        _check(settings.renew, parts)
+    return replace(plan, means=tuple((part, fingerprint(value)[:_LENGTH]) for part, value in parts.items()))
 
 
-def _check(renewal: Renewal, means: tuple[tuple[str, str], ...]) -> None:
+def _check(renewal: Renewal, parts: dict[str, Any]) -> None:
     """Reject a successor whose weights mean something else; warn if what they meant is not known."""
     before = dict(renewal.means)
     if not before:
@@ -73,7 +73,7 @@ def _check(renewal: Renewal, means: tuple[tuple[str, str], ...]) -> None:
             "earlier version or by hand, so they are not compared. Check that they are the same.",
             stacklevel=7,
         )
-    differs = [_WORDS[part] for part, value in means if before.get(part, value) != value]
+    differs = [_WORDS[part] for part, value in parts.items() if part in before and not _is_of(before[part], value)]
     if differs:
         raise InvalidInput(
             "this model declares other features, another target or other bounds than that of the stream which is to "
@@ -82,6 +82,13 @@ def _check(renewal: Renewal, means: tuple[tuple[str, str], ...]) -> None:
         )
 
 
+def _is_of(known: str, value: Any) -> bool:
+    """Whether a hash is that of a part, perhaps of version 1."""
+    earlier = earlier_fingerprint(value)
+    return known in (fingerprint(value)[:_LENGTH], earlier and earlier[:_LENGTH])
+
+
+_LENGTH = 32
 _WORDS = {
     "columns": "the columns differ",
     "names": "the names of the features, or their order, differ",

@@ -140,11 +140,16 @@ def recipe_of(settings: Any) -> str:
     >>> recipe_of(None)
     'not recorded'
     """
+    if isinstance(settings, Mapping) and settings.keys() == {"version", "settings"}:
+        settings = settings["settings"]
+        if (made := _class_of(settings)) not in ("", "Private"):
+            return made
+        settings = settings["Private"] if made else settings
     if isinstance(settings, Mapping):
         settings = list(settings.items())
     if not isinstance(settings, list) or not settings:
         return "not recorded" if settings is None else str(settings)
-    if isinstance(settings[0], str):  # one object
+    if isinstance(settings[0], str):  # one object, of version 1
         return _class_of(settings)
     parts = {str(pair[0]): pair[1] for pair in settings if isinstance(pair, list | tuple) and len(pair) == 2}
     learner, mechanism = (_class_of(parts.get(name)) for name in ("learner", "mechanism"))
@@ -154,5 +159,8 @@ def recipe_of(settings: Any) -> str:
 
 
 def _class_of(described: Any) -> str:
+    """The name of a class, as a history has it, now or in version 1; empty if this is no object."""
+    if isinstance(described, Mapping) and len(described) == 1:
+        return str(next(iter(described)))
     named = isinstance(described, list) and described and isinstance(described[0], str)
     return str(described[0]).removeprefix("taciturn ") if named else ""

@@ -1,9 +1,10 @@
 """Verify a ledger: its chain of events, that its terms and lines agree with them, and every cost, computed again.
 
-The history records the settings of each stream as JSON (`taciturn.core.state.described`). They are turned into objects
-again and calibrated here, and the cost must be what was recorded, up to the difference between two machines. Settings
-with classes of your own, or with arrays, cannot be built again; those costs are listed as not checked. Of an array only
-a hash is recorded: zeros, ones and the identity, with which streams begin whose ranges are found, are known by it.
+The history records the settings of each stream as JSON (`taciturn.core.fingerprint.described`, and the form of version
+1). They are turned into objects again and calibrated here, and the cost must be what was recorded, up to the difference
+between two machines. Settings with classes of your own, or with arrays, cannot be built again; those costs are listed
+as not checked. Of an array only a hash is recorded: zeros, ones and the identity, with which streams begin whose ranges
+are found, are known by it.
 """
 
 from __future__ import annotations
@@ -25,14 +26,15 @@ from taciturn.accounting.cost import Cost, total
 from taciturn.accounting.history import FIRST, Event, Verified, first_fault
 from taciturn.accounting.ledger import Ledger, Line, at_most, read_cost, sums_from
 from taciturn.accounting.unit import covers
+from taciturn.core.fingerprint import VERSION, defaults_of, first_name, name_of
 from taciturn.core.private import Private
 from taciturn.core.staged import Staged
-from taciturn.core.state import name_of
 from taciturn.errors import InvalidInput, TaciturnError
 
 _SAME_COST = 1e-6  # relative difference up to which two machines compute the same cost
 _LARGEST_ARRAY = 10**7  # entries
 _NUMBER = re.compile(r"-?0x[01](\.[0-9a-f]*)?p[+-]\d+|-?inf|nan")
+_OURS = "taciturn "  # before names of classes, in version 1
 _ENTERS = ("opened", "charged", "adopted")  # events that reserve a cost
 _ROOMS = ("accounting", "problem", "core", "learners", "mechanisms", "algorithms")
 
@@ -208,30 +210,54 @@ def user_over(ledger: Ledger, periods: int) -> tuple[Cost, list[str]]:
 
 def built(settings: Any) -> Any:
     """The private algorithm of recorded settings."""
-    made = build(settings)
-    if not isinstance(made, dict):
-        return made
-    return Staged(**made) if "stages" in made else Private(**made)
+    if not isinstance(settings, Mapping):
+        made = _built_of_1(settings)
+        return _object("Private", made) if isinstance(made, dict) else made
+    if settings.get("version") != VERSION:
+        raise Unbuilt("its settings were not recorded by this version of taciturn")
+    return _built(settings.get("settings"))
 
 
-def build(data: Any) -> Any:
-    """Settings from what `described` made of them."""
+def _built(data: Any) -> Any:
+    """A value from its description."""
+    if isinstance(data, list):
+        return tuple(_built(item) for item in data)
+    if not isinstance(data, Mapping):
+        return data
+    ((name, content),) = data.items()
+    if isinstance(content, Mapping):
+        return _object(name, {field: _built(value) for field, value in content.items()})
+    if name == "array":
+        return _array(*content)
+    return float(content) if name == "float" else {_built(key): _built(value) for key, value in content}
+
+
+def _object(name: str, given: Mapping[str, Any]) -> Any:
+    """An object of a class by its name in descriptions, with these fields; those that are not given are at defaults."""
+    kind = Staged if name == "Private" and "stages" in given else _classes().get(name)
+    if kind is None:
+        raise Unbuilt(f"{name} is not a class of taciturn")
+    values = {**defaults_of(kind), **given}
+    names = {field.name: first_name(kind, field.name) for field in dataclasses.fields(kind) if field.init}
+    return kind(**{name: values[first] for name, first in names.items() if first in values})
+
+
+def _built_of_1(data: Any) -> Any:
+    """A value from its description of version 1."""
     if isinstance(data, str):
         return _number(data) if _NUMBER.fullmatch(data) else data
     if not isinstance(data, list):
         return data
     pairs = data and all(isinstance(item, list) and len(item) == 2 and isinstance(item[0], str) for item in data)
-    if pairs and not any(item[0] in _classes() for item in data):  # else it is a tuple of objects
-        return {name: build(value) for name, value in data}
+    if pairs and not any(item[0].startswith(_OURS) for item in data):  # else it is a tuple of objects
+        return {name: _built_of_1(value) for name, value in data}
     if len(data) == 2 and isinstance(data[0], str) and isinstance(data[1], list):
-        kind = _classes().get(data[0])
-        if kind is None:
+        if not data[0].startswith(_OURS):
             raise Unbuilt(f"{data[0]} is not a class of taciturn")
-        given = {field.name for field in dataclasses.fields(kind) if field.init}
-        return kind(**{name: build(value) for name, value in data[1] if name in given})
+        return _object(data[0].removeprefix(_OURS), {name: _built_of_1(value) for name, value in data[1]})
     if len(data) == 3 and isinstance(data[1], list) and isinstance(data[2], str) and len(data[2]) == 64:
         return _array(*data)
-    return tuple(build(item) for item in data)
+    return tuple(_built_of_1(item) for item in data)
 
 
 def _array(kind: str, shape: list[int], digest: str) -> Array:
@@ -259,4 +285,4 @@ def _classes() -> dict[str, Any]:
             for value in vars(import_module(f"taciturn.{room}.{module.name}")).values():
                 if isinstance(value, type) and dataclasses.is_dataclass(value):
                     found[name_of(value)] = value
-    return found
+    return found | {"Private": Private}
