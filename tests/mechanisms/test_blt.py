@@ -20,8 +20,9 @@ from mechanisms.strategies import dense
 from taciturn import BLT, InvalidInput, L2Ball, Privacy, Problem, Squared, pqftl, private_sum
 from taciturn.accounting.unit import Participation
 from taciturn.compiled.passes import blt_errors
-from taciturn.mechanisms import blt
-from taciturn.mechanisms.blt import BLTCoder, _fit, fitted, mean_squares
+from taciturn.mechanisms import blt, blt_fit
+from taciturn.mechanisms.blt import BLTCoder
+from taciturn.mechanisms.blt_fit import _fit, fitted, mean_squares
 
 TABLE = {2**10: 3.27, 2**14: 4.16, 2**17: 4.85, 2**20: 5.56}
 
@@ -144,7 +145,7 @@ def test_the_fit_is_the_same_in_another_process(tmp_path):
     """To the last bit: a state that was dumped belongs to these floats. One process finds them, the next reads them."""
     code = """
 import sys
-from taciturn.mechanisms.blt import fitted
+from taciturn.mechanisms.blt_fit import fitted
 print([x.hex() for part in fitted(1000, 3) for x in part], "scipy.optimize" in sys.modules)
 """
     here = [x.hex() for part in _fit(1000, 3, "max") for x in part]
@@ -170,7 +171,7 @@ def test_the_cache_is_bound_to_sources_and_versions(tmp_path, monkeypatch):
             monkeypatch.setattr(library, "__version__", "other")
         fitted.__wrapped__(30, 1, "mean")
         seals.add(file.read_text().split()[0])
-    monkeypatch.setattr(blt, "sources", lambda folder: f"other than {folder}")
+    monkeypatch.setattr(blt_fit, "sources", lambda folder: f"other than {folder}")
     fitted.__wrapped__(30, 1, "mean")
     assert len(seals | {file.read_text().split()[0]}) == 4
 
@@ -195,11 +196,11 @@ BAD = {
 def test_decays_on_disk_that_no_fit_returns_are_not_used(name, tmp_path, monkeypatch):
     """Even if somebody made a seal for them."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    real = blt.cached
-    monkeypatch.setattr(blt, "cached", lambda *asked: real(*asked[:2], lambda: BAD[name], asked[3]))
+    real = blt_fit.cached
+    monkeypatch.setattr(blt_fit, "cached", lambda *asked: real(*asked[:2], lambda: BAD[name], asked[3]))
     with contextlib.suppress(ValueError):  # not two
         fitted.__wrapped__(30, 1)
-    monkeypatch.setattr(blt, "cached", real)
+    monkeypatch.setattr(blt_fit, "cached", real)
     assert fitted.__wrapped__(30, 1) == _fit(30, 1, "max")
 
 
@@ -299,7 +300,7 @@ def test_the_error_of_the_late_average(n, rel, aim):
     b, be = blt.coefficients(*coder.arrays[:2])
     terms = b + np.vander(coder.arrays[1], n, increasing=True).T @ be  # b_0, …, b_{n-1}
     noise = np.convolve(terms, weights[::-1])[:n]
-    assert coder.average_error == pytest.approx(coder.sensitivity * np.linalg.norm(noise), rel=rel)
+    assert blt_fit.average_error(coder) == pytest.approx(coder.sensitivity * np.linalg.norm(noise), rel=rel)
     late = (k / n) ** 4 - ((k - 1) / n) ** 4
     assert n < 100 or weights == pytest.approx(late / np.sqrt(k) / np.sum(late / np.sqrt(k)), rel=0.01, abs=1e-6)
 
