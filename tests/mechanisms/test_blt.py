@@ -23,6 +23,7 @@ from taciturn.compiled.passes import blt_errors
 from taciturn.mechanisms import blt, blt_fit
 from taciturn.mechanisms.blt import BLTCoder
 from taciturn.mechanisms.blt_fit import _fit, fitted, mean_squares
+from taciturn.mechanisms.decayed_blt import DecayedCoder
 
 TABLE = {2**10: 3.27, 2**14: 4.16, 2**17: 4.85, 2**20: 5.56}
 
@@ -204,6 +205,33 @@ def test_decays_on_disk_that_no_fit_returns_are_not_used(name, tmp_path, monkeyp
     assert fitted.__wrapped__(30, 1) == _fit(30, 1, "max")
 
 
+WEIGHTS = {
+    "of other decays": ((0.7,), (-0.7,)),
+    "negative": ((-0.5,), (-0.5,)),
+    "0": ((0.0,), (-0.5,)),
+    "unknown": ((math.nan,), (-0.5,)),
+    "of an inverse that is none": ((0.5,), (-0.25,)),
+    "too many": ((0.5, 0.5), (-0.5, -0.5)),
+}
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("name", [*(name for name in BAD if len(BAD[name]) == 2), *WEIGHTS])
+def test_a_strategy_takes_no_decays_or_weights_for_which_its_sensitivity_is_not_proven(name):
+    """Whoever hands them in: a fit, a state, or a program."""
+    decays, inverse = BAD.get(name, ((0.75,), (0.25,)))
+    with pytest.raises(InvalidInput, match=r"should .*Take them from a fit, or from the state of a stream"):
+        BLTCoder(30, decays, inverse, WEIGHTS.get(name))
+    with pytest.raises(InvalidInput, match=r"should .*Take them from a fit, or from the state of a stream"):
+        DecayedCoder(0.9, decays, inverse, 4, WEIGHTS.get(name))
+
+
+@pytest.mark.privacy
+def test_decays_of_a_sum_that_forgets_are_at_most_its_own():
+    with pytest.raises(InvalidInput, match="fall from below that of a sum"):
+        DecayedCoder(0.7, (0.75,), (0.25,), 4)
+
+
 @pytest.mark.privacy
 @pytest.mark.parametrize("seed", range(40))
 def test_the_column_of_all_legal_decays_is_not_below_the_exact_one(seed):
@@ -309,13 +337,13 @@ def test_the_error_of_the_late_average(n, rel, aim):
 def test_a_strategy_for_the_average_has_less_noise_in_it(n, before, after, more):
     """At n = 500 half as much again as one release of it alone, for 7 % more noise on the last point."""
     largest, average = BLT(5).coder(n), BLT(5, "average").coder(n)
-    assert largest.average_error == pytest.approx(before, abs=0.01)
-    assert average.average_error <= after
+    assert blt_fit.average_error(largest) == pytest.approx(before, abs=0.01)
+    assert blt_fit.average_error(average) <= after
     last = [coder.sensitivity * float(coder.error(n)) for coder in (largest, average)]
     assert 1.0 < last[1] / last[0] <= more
     user = Participation(rows=4, per_release=1, apart=n // 8)
     for_users = [BLT(5, aim).coder_for(n, user) for aim in ("max", "average")]
-    errors = [c.sensitivity_to(user) / c.sensitivity * c.average_error for c in for_users]
+    errors = [c.sensitivity_to(user) / c.sensitivity * blt_fit.average_error(c) for c in for_users]
     assert errors[1] < 0.95 * errors[0]
 
 

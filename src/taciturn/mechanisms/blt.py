@@ -34,16 +34,19 @@ from numpy.typing import ArrayLike
 from taciturn._util.arrays import Array, Arrays, fixed
 from taciturn.accounting.unit import ONCE, Participation
 from taciturn.core.protocols import damaged
+from taciturn.errors import InvalidInput, integer
 from taciturn.mechanisms.strategy import OneRowEach
 
 Decays = tuple[tuple[float, ...], tuple[float, ...]]
+Weights = tuple[tuple[float, ...], tuple[float, ...]]
+Numbers = tuple[Array, Array, Array, Array]
 APART = 1e-15  # least distance of two decays
 _CHUNK = 2**14  # blocks of one unit that are added up at a time
 
 
 @dataclass(frozen=True)
 class BLTCoder(OneRowEach):
-    """The strategy of these two sets of decays, for n rows.
+    """The strategy of these two sets of decays, for n rows; wherever they come from, they are validated.
 
     Weights follow from decays up to rounding, which differs between machines. A stream needs one C for all its rows, so
     a state stores the weights, too, for a resumption on another machine.
@@ -52,13 +55,12 @@ class BLTCoder(OneRowEach):
     n: int
     decays: tuple[float, ...]
     inverse_decays: tuple[float, ...]
-    weights: tuple[tuple[float, ...], tuple[float, ...]] | None = None
-    arrays: tuple[Array, ...] = field(init=False, repr=False, compare=False)
+    weights: Weights | None = None
+    arrays: Numbers = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        th, ph = np.array(self.decays), np.array(self.inverse_decays)
-        om, inverse = (weights(th, ph), weights(ph, th)) if self.weights is None else map(np.array, self.weights)
-        object.__setattr__(self, "arrays", tuple(map(fixed, (th, ph, om, inverse))))
+        object.__setattr__(self, "n", integer("n", self.n))
+        object.__setattr__(self, "arrays", checked_arrays(self.decays, self.inverse_decays, self.weights))
 
     def numbers(self, k: int) -> Arrays:
         """Decays of C and of its inverse, and their weights: four rows."""
@@ -70,12 +72,8 @@ class BLTCoder(OneRowEach):
 
     @classmethod
     def restored(cls, n: int, buffers: int, numbers: Any) -> BLTCoder:
-        """The strategy of such numbers, validated; the closed forms hold for all that are accepted.
-
-        Those of C hold for any positive weights. That decoding inverts C matters for accuracy, not for privacy.
-        """
-        th, ph, given = restored_decays(buffers, numbers)
-        return cls(n, th, ph, given)
+        """The strategy of such numbers, out of a state."""
+        return cls(n, *restored_numbers(buffers, numbers))
 
     @property
     def integer(self) -> bool:
@@ -239,17 +237,41 @@ class RestartedCoder(OneRowEach):
         return self.inner.decode(self.opened({}, public, place)[1], noisy, place)
 
 
-def restored_decays(buffers: int, numbers: Any) -> tuple[tuple[float, ...], tuple[float, ...], Decays]:
+def checked_arrays(decays: tuple[float, ...], inverse_decays: tuple[float, ...], given: Weights | None) -> Numbers:
+    """Decays of C and of its inverse, and the weights of both, as arrays; `InvalidInput` for what has a `flaw`."""
+    if wrong := flaw(decays, inverse_decays, given):
+        raise InvalidInput(f"{wrong}. Take them from a fit, or from the state of a stream.")
+    th, ph = np.array(decays), np.array(inverse_decays)
+    om, inverse = map(np.array, given) if given is not None else (weights(th, ph), weights(ph, th))
+    return fixed(th), fixed(ph), fixed(om), fixed(inverse)
+
+
+def flaw(decays: tuple[float, ...], inverse_decays: tuple[float, ...], given: Weights | None) -> str:
+    """What is wrong with decays and weights, in words; if it is empty, the closed forms hold for them.
+
+    Those of C hold for any positive weights. That decoding inverts C matters for accuracy, not for privacy.
+    """
+    falls = "decays should fall from below 1, and their weights be positive"
+    if not in_order((decays, inverse_decays)):
+        return falls
+    th, ph = np.array(decays), np.array(inverse_decays)
+    fresh = np.array((weights(th, ph), weights(ph, th)))
+    stated = fresh if given is None else np.array(given)
+    if not (stated[0] > 0.0).all():
+        return falls
+    if stated.shape != fresh.shape or not np.allclose(fresh, stated, rtol=1e-9, atol=0.0):
+        return "weights should be those of their decays"
+    return ""
+
+
+def restored_numbers(buffers: int, numbers: Any) -> tuple[tuple[float, ...], tuple[float, ...], Weights]:
     """Decays of C and of its inverse, and the weights of both, from the numbers of a state, validated."""
     given = np.asarray(numbers)
     if given.dtype != np.float64 or given.ndim != 2 or len(given) != 4 or not 0 < given.shape[1] <= buffers:
         raise damaged("decays should be four rows of floats")
     th, ph, om, inverse = (tuple(map(float, row)) for row in given)
-    if not (np.isfinite(given).all() and in_order((th, ph)) and min(om) > 0.0):
-        raise damaged("decays should fall from below 1, and their weights be positive")
-    fresh = weights(given[0], given[1]), weights(given[1], given[0])
-    if not np.allclose(fresh, given[2:], rtol=1e-9, atol=0.0):
-        raise damaged("weights should be those of their decays")
+    if wrong := flaw(th, ph, (om, inverse)):
+        raise damaged(wrong)
     return th, ph, (om, inverse)
 
 

@@ -20,7 +20,7 @@ from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.unit import ONCE, Participation
 from taciturn.core.protocols import Calibrated, Calibration, Certificate, restores, stored
 from taciturn.core.schedule import Every, Timetable
-from taciturn.errors import InvalidInput, StateConflict, Unprovable, integer, one_of
+from taciturn.errors import InvalidInput, StateConflict, integer, one_of
 from taciturn.mechanisms.blt import BLTCoder, RestartedCoder
 from taciturn.mechanisms.blt_fit import Aim, fitted, to_fit
 from taciturn.mechanisms.decayed_blt import DecayedCoder, Lasting
@@ -35,6 +35,7 @@ from taciturn.mechanisms.prefix_sum import (
     coder_numbers,
     distance,
     in_blocks,
+    lasting,
     most_draws,
     planned,
 )
@@ -142,6 +143,12 @@ def _as_in_the_paper(
     return FiniteGaussian(Given(certificate, size, noise), timetable, claimed, steps)
 
 
+def _for_one_example(certificate: Certificate, calibration: Calibration) -> None:
+    """Reject the paper's noise for the rows of a user."""
+    if certificate.participation != ONCE and calibration != "exact":
+        raise InvalidInput("the paper's noise protects one example. Use calibration='exact' for the rows of a user.")
+
+
 def _reading(calibration: Calibration) -> paper.Reading:
     """How the paper's constants are read."""
     return "printed" if calibration == "paper-printed" else "proven"
@@ -224,16 +231,16 @@ class PrefixSum:
         self, certificate: Certificate, timetable: Timetable, size: int, privacy: Privacy, calibration: Calibration
     ) -> Calibrated:
         """Noise for which the stream keeps `privacy`, or the paper's, and lattice steps."""
-        certificate = in_blocks(certificate, timetable, calibration)
-        unit = certificate.participation
+        _for_one_example(certificate, calibration)
+        unit = in_blocks(certificate, timetable).participation
         if timetable.horizon is None:
             if calibration != "exact":
                 raise InvalidInput("the paper's noise depends on the number of rounds. State a horizon.")
             self.coder(None)  # rejects a strategy that needs a horizon
-            releases, longest = planned(timetable)
+            releases, _ = planned(timetable)
             if releases == 0:
                 raise InvalidInput(f"a stream without a horizon ends at round {LONGEST:,}. Publish before it.")
-            return Endless(made_for(self, releases, unit), certificate, timetable, size, privacy, releases, longest)
+            return Endless(made_for(self, releases, unit), certificate, timetable, size, privacy)
         if calibration == "exact":
             return Finite(made_for(self, timetable.count, unit), certificate, timetable, size, privacy)
         if certificate.paper is None:
@@ -256,16 +263,15 @@ class PrefixSum:
     ) -> Calibrated:
         """The calibration of a stream that began with this strategy, noise and lattice step."""
         parts = {name.removeprefix("coder."): array for name, array in numbers.items() if name.startswith("coder.")}
-        certificate = in_blocks(certificate, timetable, calibration)
+        _for_one_example(certificate, calibration)
         restored = (
             self.restored_coder
             if restores(self, "restored_coder", "coder")
-            else partial(self._made_again, participation=certificate.participation)
+            else partial(self._made_again, participation=in_blocks(certificate, timetable).participation)
         )
         sd = float(stored(numbers, "sd"))
         if timetable.horizon is None:
-            releases, longest = planned(timetable)
-            return Endless(restored(releases, parts), certificate, timetable, size, privacy, releases, longest, sd)
+            return Endless(restored(planned(timetable)[0], parts), certificate, timetable, size, privacy, sd)
         claimed = privacy
         step = float(stored(numbers, "step"))
         if calibration != "exact":
@@ -541,14 +547,4 @@ class DecayedBLT(PrefixSum):
                 f"forget={self.forget:,} is less than the {distance(timetable):,} examples between two releases. State "
                 "a longer window, or publish more often."
             )
-        if not certificate.steady:
-            raise Unprovable(
-                "this learner's certificate is about a stream of stated length, and sums that forget never end. Use "
-                "BLT(), or state in the certificate that it holds for any number of examples (steady=True)."
-            )
-        if certificate.most is not None and distance(timetable) > certificate.most:
-            raise Unprovable(
-                f"this learner's certificate is proven for {certificate.most:,} examples between two releases, and "
-                f"there are {distance(timetable):,}. Publish more often."
-            )
-        return in_blocks(certificate, timetable, calibration)
+        return lasting(certificate, timetable)

@@ -49,10 +49,20 @@ from numpy.typing import ArrayLike
 from taciturn._util.arrays import Array, Arrays, fixed
 from taciturn.accounting.unit import ONCE, Participation
 from taciturn.core.protocols import damaged
-from taciturn.mechanisms.blt import coefficients, pairs, pattern_squares, restored_decays, weights
+from taciturn.errors import InvalidInput
+from taciturn.mechanisms.blt import (
+    Numbers,
+    Weights,
+    checked_arrays,
+    coefficients,
+    pairs,
+    pattern_squares,
+    restored_numbers,
+)
 from taciturn.mechanisms.prefix_sum import FOR_EVER, LastingSums, distance
 from taciturn.mechanisms.strategy import OneRowEach
 
+_SLOW = "decays should fall from below that of a sum"
 _PERIOD = 4  # of as many times the rows that are kept
 
 
@@ -76,13 +86,13 @@ class DecayedCoder(OneRowEach):
     decays: tuple[float, ...]
     inverse_decays: tuple[float, ...]
     kept: int
-    weights: tuple[tuple[float, ...], tuple[float, ...]] | None = None
-    arrays: tuple[Array, ...] = field(init=False, repr=False, compare=False)
+    weights: Weights | None = None
+    arrays: Numbers = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        th, ph = np.array(self.decays), np.array(self.inverse_decays)
-        om, inverse = (weights(th, ph), weights(ph, th)) if self.weights is None else map(np.array, self.weights)
-        object.__setattr__(self, "arrays", tuple(map(fixed, (th, ph, om, inverse))))
+        object.__setattr__(self, "arrays", checked_arrays(self.decays, self.inverse_decays, self.weights))
+        if not self.decays[0] <= self.decay:
+            raise InvalidInput(f"{_SLOW}. Take them from a fit, or from the state of a stream.")
 
     @cached_property
     def both(self) -> tuple[Array, Array]:
@@ -111,9 +121,9 @@ class DecayedCoder(OneRowEach):
     @classmethod
     def restored(cls, here: DecayedCoder, buffers: int, numbers: Any) -> DecayedCoder:
         """The strategy of such numbers, validated, with the decay and the period of the one that is made here."""
-        th, ph, given = restored_decays(buffers, numbers)
+        th, ph, given = restored_numbers(buffers, numbers)
         if not th[0] <= here.decay:
-            raise damaged("decays should fall from below that of a sum")
+            raise damaged(_SLOW)
         return cls(here.decay, th, ph, here.kept, given)
 
     @property

@@ -34,10 +34,10 @@ import numpy as np
 from taciturn._util.arrays import Array, Arrays, Integers, fixed
 from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.gdp import Privacy
-from taciturn.accounting.unit import ONCE, Participation
-from taciturn.core.protocols import Calibration, Certificate
+from taciturn.accounting.unit import Participation
+from taciturn.core.protocols import Certificate
 from taciturn.core.schedule import Every, Timetable
-from taciturn.errors import BudgetExhausted, InvalidInput
+from taciturn.errors import BudgetExhausted, InvalidInput, Unprovable
 from taciturn.mechanisms.lattice import calibrate_step, check_steps, checked, ideal_mu, lattice_step, on_lattice
 from taciturn.mechanisms.release_noise import NoiseByRelease
 from taciturn.mechanisms.strategy import Coder, sensitivity_to
@@ -63,6 +63,10 @@ class NoisySums(NoiseByRelease):
 
     def __init__(self, coder: Coder, size: int, rows: float, claimed: Privacy, releases: int) -> None:
         super().__init__(size, rows, claimed)
+        if getattr(coder, "n", releases) < releases:  # its sensitivity is for fewer rows
+            raise InvalidInput(
+                f"this strategy is for {coder.n:,} releases, and {releases:,} are made. Make it for them."
+            )
         self.coder = coder
         self._releases = releases
         self.sd = 0.0
@@ -200,6 +204,7 @@ class Finite(OneStepSums):
         rows = coder.before(timetable.count + 1)
         super().__init__(coder, size, rows, claimed, timetable.count)
         self.timetable = timetable
+        certificate = in_blocks(certificate, timetable)
         moved = 0.0
         wait = last = 0
         for rounds in timetable.blocks():
@@ -240,7 +245,6 @@ class Finite(OneStepSums):
 
     def cost_for(self, certificate: Certificate) -> Cost:
         """The cost of this noise for another certificate."""
-        certificate = in_blocks(certificate, self.timetable, "exact")
         return Finite(self.coder, certificate, self.timetable, self.size, self.claimed, self.sd, self._step).cost(None)
 
     @cached_property
@@ -264,13 +268,12 @@ class Endless(NoisySums):
         timetable: Timetable,
         size: int,
         claimed: Privacy,
-        releases: int,
-        longest: int,
         sd: float = 0.0,
     ) -> None:
+        releases, longest = planned(timetable)
         super().__init__(coder, size, math.inf, claimed, releases)
         self.timetable = timetable
-        self._planned = releases, longest
+        certificate = in_blocks(certificate, timetable)
         self.magnitude = certificate.magnitude
         moved = float(np.max(checked(certificate.at(2.0 ** np.arange(24)), certificate.magnitude)))
         self._most_draws = min(most_draws(claimed), coder.before(releases + 1) * size)
@@ -336,10 +339,7 @@ class Endless(NoisySums):
 
     def cost_for(self, certificate: Certificate) -> Cost:
         """The cost of this noise for another certificate."""
-        certificate = in_blocks(certificate, self.timetable, "exact")
-        return Endless(self.coder, certificate, self.timetable, self.size, self.claimed, *self._planned, self.sd).cost(
-            None
-        )
+        return Endless(self.coder, certificate, self.timetable, self.size, self.claimed, self.sd).cost(None)
 
     @cached_property
     def _total(self) -> Cost:
@@ -371,6 +371,7 @@ class LastingSums(OneStepSums):
     ) -> None:
         super().__init__(coder, size, math.inf, claimed, FOR_EVER)
         self.timetable = timetable
+        certificate = lasting(certificate, timetable)
         wait = distance(timetable)
         moved = float(checked(certificate.at(np.array([wait])), certificate.magnitude)[0])
         self.largest = certificate.magnitude * wait
@@ -407,7 +408,6 @@ class LastingSums(OneStepSums):
 
     def cost_for(self, certificate: Certificate) -> Cost:
         """The cost of this noise for another certificate."""
-        certificate = in_blocks(certificate, self.timetable, "exact")
         coder: Any = self.coder
         return type(self)(coder, certificate, self.timetable, self.size, self.claimed, self.sd, self._step).cost(None)
 
@@ -453,17 +453,15 @@ def planned(timetable: Timetable) -> tuple[int, int]:
     return len(rounds) - 1, max((b - a for a, b in pairwise(rounds)), default=1)
 
 
-def in_blocks(certificate: Certificate, timetable: Timetable, calibration: Calibration) -> Certificate:
+def in_blocks(certificate: Certificate, timetable: Timetable) -> Certificate:
     """The certificate, with no more rows of one unit between two releases than there are examples, if that is known.
 
     >>> from taciturn import every, private_sum, Privacy
     >>> stated = private_sum(1, 1.0, Privacy(1.0, 1e-6), 10).learner.certificate
-    >>> in_blocks(replace(stated, participation=Participation(4, 4)), Timetable(every(2), 10), "exact").participation
+    >>> in_blocks(replace(stated, participation=Participation(4, 4)), Timetable(every(2), 10)).participation
     Participation(rows=4, per_release=2, apart=1)
     """
     unit = certificate.participation
-    if unit != ONCE and calibration != "exact":
-        raise InvalidInput("the paper's noise protects one example. Use calibration='exact' for the rows of a user.")
     if unit.per_release == 1 or certificate.any_number:
         return certificate
     if timetable.horizon is None:
@@ -476,6 +474,21 @@ def in_blocks(certificate: Certificate, timetable: Timetable, calibration: Calib
             longest = max(longest, int(np.max(np.diff(rounds, prepend=last))))
             last = int(rounds[-1])
     return replace(certificate, participation=replace(unit, per_release=min(unit.per_release, longest)))
+
+
+def lasting(certificate: Certificate, timetable: Timetable) -> Certificate:
+    """The certificate in blocks of a stream that never ends; rejects one that is not proven for it."""
+    if not certificate.steady:
+        raise Unprovable(
+            "this learner's certificate is about a stream of stated length, and sums that forget never end. Use "
+            "BLT(), or state in the certificate that it holds for any number of examples (steady=True)."
+        )
+    if certificate.most is not None and distance(timetable) > certificate.most:
+        raise Unprovable(
+            f"this learner's certificate is proven for {certificate.most:,} examples between two releases, and "
+            f"there are {distance(timetable):,}. Publish more often."
+        )
+    return in_blocks(certificate, timetable)
 
 
 def reach(sensitivity: float, participation: Participation) -> float:
