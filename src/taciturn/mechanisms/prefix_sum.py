@@ -63,9 +63,10 @@ class NoisySums(NoiseByRelease):
 
     def __init__(self, coder: Coder, size: int, rows: float, claimed: Privacy, releases: int) -> None:
         super().__init__(size, rows, claimed)
-        if getattr(coder, "n", releases) < releases:  # its sensitivity is for fewer rows
+        served = int(getattr(coder, "n", releases))
+        if served < releases:  # its sensitivity is that of fewer rows
             raise InvalidInput(
-                f"this strategy is for {coder.n:,} releases, and {releases:,} are made. Make it for them."
+                f"this strategy is for {served:,} releases, and {releases:,} are made. Make it for them."
             )
         self.coder = coder
         self._releases = releases
