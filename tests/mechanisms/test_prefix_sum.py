@@ -57,7 +57,7 @@ def test_a_strategy_for_fewer_releases_is_rejected(coder, horizon):
     """Its sensitivity is that of fewer rows."""
     certificate, timetable = private_sum(1, 1.0, BUDGET, 10).learner.certificate, Timetable(every(1), horizon)
     kind = prefix_sum.Endless if horizon is None else prefix_sum.Finite
-    with pytest.raises(InvalidInput, match="this strategy is for 9 releases, not for"):
+    with pytest.raises(InvalidInput, match="this strategy is for 9 releases, and"):
         kind(coder, certificate, timetable, 1, BUDGET)
 
 
