@@ -6,16 +6,22 @@ import signal
 import sys
 import threading
 
+from taciturn.accounting import ledger, ledger_rules, memory_book
+
+LEDGER = tuple(module.__file__ for module in (ledger, ledger_rules, memory_book))
+"""The files of a ledger in memory."""
+
 
 class At:
-    """Within this block `action` is called once, before the bytecode number `step` of those run in `file`.
+    """Within this block `action` is called once, before the bytecode number `step` of those run in some files.
 
     What a signal handler or a finalizer could do there, and, if the action raises, an interrupt. `reached` says
     whether there were as many bytecodes.
     """
 
-    def __init__(self, step, file, action):
-        self.step, self.file, self.action, self.seen = step, file, action, 0
+    def __init__(self, step, files, action):
+        self.step, self.action, self.seen = step, action, 0
+        self.files = (files,) if isinstance(files, str) else files
 
     @property
     def reached(self):
@@ -31,7 +37,7 @@ class At:
         sys.settrace(self.before)
 
     def _called(self, frame, event, argument):
-        if frame.f_code.co_filename != self.file:
+        if frame.f_code.co_filename not in self.files:
             return None
         frame.f_trace = self._stepped  # first: Python 3.13 looks for it when it is asked for opcodes
         frame.f_trace_opcodes = True

@@ -637,13 +637,13 @@ MUTANTS = (
     ),
     Mutant(
         "budget not charged",
-        "accounting/ledger.py",
+        "accounting/ledger_rules.py",
         "_UnfrozenLine(line.reserved, spent, following,",
         "_UnfrozenLine(line.reserved, line.spent, following,",
     ),
     Mutant(
         "a closed stream is forgotten in its own month",
-        "accounting/ledger.py",
+        "accounting/ledger_rules.py",
         "(period <= self.last or not (self.closed or self.finished))",
         "not (self.closed or self.finished)",
     ),

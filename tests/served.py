@@ -23,7 +23,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 import forked_workers
 from taciturn.accounting.gdp import Privacy
-from taciturn.accounting.ledger import Ledger, at_most
+from taciturn.accounting.ledger import Ledger
+from taciturn.accounting.ledger_rules import at_most
 from taciturn.contract.contract import contract_of
 from taciturn.service import writer
 from taciturn.service.clock import TickClock

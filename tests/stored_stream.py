@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from taciturn import Ledger, Privacy, private_sum
-from taciturn.accounting.ledger import at_most
+from taciturn.accounting.ledger_rules import at_most
 from taciturn.core.state import read_state
 from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable
 from taciturn.store import Chunk, Store, book, verify  # noqa: F401 - so that forked workers have them

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,6 +30,21 @@ LATE = {
 }
 """The imports that point to the right, inside functions: the loop looks for a compiled pass when it needs one, random
 features for their compiled cosines, and a ledger that is opened by an address, or verified, for the database."""
+
+TRUSTED = {
+    "taciturn.accounting": ("cost", "gdp", "ledger_rules", "objective", "unit", "zcdp"),
+    "taciturn.mechanisms": (
+        *("blt", "decayed_blt", "gaussian", "lattice", "prefix_sum", "release_noise", "sqrt", "strategy", "tree"),
+    ),
+    "taciturn.noise": ("sampling", "simd", "ziggurat", "ziggurat_tables"),
+}
+"""What must be believed for how much noise is added: costs, rules, encoders, sensitivities and the sampler."""
+BESIDE_TRUSTED = (
+    *("taciturn.errors", "taciturn.core.protocols", "taciturn.core.schedule"),
+    *(f"taciturn._util.{name}" for name in ("arrays", "frozen", "jit", "output", "process")),
+    *("numpy", "scipy.special", "scipy.linalg.blas", "numba", "llvmlite", "cryptography"),
+)
+"""What else these modules may import: no fit, no store, no page, no reading of the paper."""
 
 
 def module_name(path: Path) -> str:
@@ -178,6 +194,43 @@ def test_a_planted_import_is_named(module, source, why):
 )
 def test_an_import_to_the_left_is_fine(module, source):
     assert offences(module, source) == []
+
+
+def trusted() -> list[str]:
+    return [f"{package}.{name}" for package, names in TRUSTED.items() for name in names]
+
+
+def untrusted_imports(module: str, source: str) -> list[str]:
+    """Imports of a trusted module, inside functions too, of what need not be believed."""
+    fine = (*trusted(), *BESIDE_TRUSTED)
+    return [
+        name
+        for _, name in imported(module, source)
+        if name.partition(".")[0] not in sys.stdlib_module_names
+        and not any(f"{name}.".startswith(f"{f}.") for f in fine)
+    ]
+
+
+@pytest.mark.parametrize("module", trusted())
+def test_what_is_believed_imports_nothing_else(module):
+    assert untrusted_imports(module, MODULES[module].read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from taciturn.mechanisms.blt_fit import fitted",
+        "def f():\n    from scipy.optimize import minimize",
+        "import scipy",
+        "from taciturn.accounting import paper",
+        "from taciturn.mechanisms import PrefixSum",
+        "from taciturn._util.html import card",
+        "from taciturn.core.private import Private",
+    ],
+)
+def test_a_planted_import_of_what_need_not_be_believed_is_named(source):
+    (name,) = untrusted_imports("taciturn.mechanisms.blt", source)
+    assert name.rpartition(".")[0] in source or name in source
 
 
 def test_the_modules_were_found():

@@ -53,7 +53,7 @@ from taciturn.core.protocols import Certificate, Mechanism
 from taciturn.core.staged import Staged
 from taciturn.core.state import read_state
 from taciturn.learners.qftl import QFTL
-from taciturn.mechanisms import blt
+from taciturn.mechanisms import calibration
 from taciturn.mechanisms.prefix_sum import Finite
 
 NO_SIMD = "X86_V3 X86_V4 AVX512_ICL AVX512_SPR"  # what newer builds of NumPy call them; others are ignored
@@ -229,7 +229,8 @@ def elsewhere(monkeypatch):
     """A machine whose fits, certificates and best weights come out otherwise, from the call on."""
 
     def move(by=1e-7):
-        monkeypatch.setattr(blt, "fitted", lambda n, m, aim="max", *unit, f=blt.fitted: _moved(f(n, m, aim, *unit), by))
+        fit = calibration.fitted
+        monkeypatch.setattr(calibration, "fitted", lambda n, m, aim="max", *unit: _moved(fit(n, m, aim, *unit), by))
         bound, best = Certificate.at, QFTL._best_weight
         monkeypatch.setattr(Certificate, "at", lambda self, t: bound(self, t) * (1.0 + 1e-12))
         monkeypatch.setattr(QFTL, "_best_weight", lambda self: best(self) * (1.0 + by))

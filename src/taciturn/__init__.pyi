@@ -57,12 +57,12 @@ from taciturn.learners.igd import FadingIGD as FadingIGD
 from taciturn.learners.linear_bandit import LinearBandit as LinearBandit
 from taciturn.learners.qftl import QFTL as QFTL
 from taciturn.learners.tick_sums import TickSums as TickSums
-from taciturn.mechanisms.blt import BLT as BLT
-from taciturn.mechanisms.decayed_blt import DecayedBLT as DecayedBLT
+from taciturn.mechanisms.calibration import BLT as BLT
+from taciturn.mechanisms.calibration import BinaryTree as BinaryTree
+from taciturn.mechanisms.calibration import DecayedBLT as DecayedBLT
+from taciturn.mechanisms.calibration import Gaussian as Gaussian
+from taciturn.mechanisms.calibration import SquareRoot as SquareRoot
 from taciturn.mechanisms.exponential import Exponential as Exponential
-from taciturn.mechanisms.gaussian import Gaussian as Gaussian
-from taciturn.mechanisms.sqrt import SquareRoot as SquareRoot
-from taciturn.mechanisms.tree import BinaryTree as BinaryTree
 from taciturn.problem.features import Chain as Chain
 from taciturn.problem.features import FeatureMap as FeatureMap
 from taciturn.problem.losses import Absolute as Absolute

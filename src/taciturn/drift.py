@@ -48,7 +48,7 @@ from taciturn.errors import InvalidInput, number
 from taciturn.learners.class_sums import ClassSums
 from taciturn.learners.qftl import QFTL
 from taciturn.learners.vector_sum import VectorSum
-from taciturn.mechanisms.decayed_blt import DecayedBLT
+from taciturn.mechanisms.calibration import DecayedBLT
 from taciturn.mechanisms.decoded_noise import DecodedNoise, linear_coder
 
 RATE = 1e-4

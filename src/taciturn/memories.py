@@ -47,7 +47,7 @@ from taciturn.core.protocols import damaged
 from taciturn.core.release import Releases
 from taciturn.errors import InvalidInput, Unprovable, integer, value_or_type
 from taciturn.learners.qftl import QFTL
-from taciturn.mechanisms.decayed_blt import DecayedBLT
+from taciturn.mechanisms.calibration import DecayedBLT
 from taciturn.mechanisms.decoded_noise import DecodedNoise, must_be_linear
 from taciturn.problem.svec import unpacked
 

@@ -148,12 +148,9 @@ from taciturn.learners.ftrl import FTRL
 from taciturn.learners.linear_bandit import LinearBandit
 from taciturn.learners.qftl import QFTL
 from taciturn.learners.second_moment import SecondMoment
-from taciturn.mechanisms.blt import BLT
-from taciturn.mechanisms.decayed_blt import DecayedBLT
+from taciturn.mechanisms.calibration import BLT, BinaryTree, DecayedBLT, PrefixSum, SquareRoot
 from taciturn.mechanisms.lattice import OnLattice
-from taciturn.mechanisms.prefix_sum import PrefixSum, distance
-from taciturn.mechanisms.sqrt import SquareRoot
-from taciturn.mechanisms.tree import BinaryTree
+from taciturn.mechanisms.prefix_sum import distance
 from taciturn.memories import FTRL_COSTS, tuned, windows_of
 from taciturn.problem.column_maps import Standardise
 from taciturn.problem.features import FeatureMap

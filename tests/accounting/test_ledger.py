@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interrupting import At, every_step, within
+from interrupting import LEDGER, At, every_step, within
 from taciturn import BudgetExhausted, Cost, Ledger, Privacy, StateConflict, Unprovable
-from taciturn.accounting import ledger as books
+from taciturn.accounting import ledger_rules, memory_book
 from taciturn.accounting.cost import FREE, gaussian, total
 from taciturn.store import Store
 from taciturn.store.database import Database
@@ -191,7 +191,7 @@ def test_closing_twice_is_one_event():
     def attempt(step):
         ledger = Ledger(BUDGET)
         ledger.open("stream", HALF)
-        with contextlib.suppress(KeyboardInterrupt), At(step, books.__file__, interrupt) as interruption:
+        with contextlib.suppress(KeyboardInterrupt), At(step, LEDGER, interrupt) as interruption:
             ledger.close("stream")
         ledger.close("stream")
         assert [event.kind for event in ledger.history] == ["opened", "closed"]
@@ -285,7 +285,7 @@ def test_a_child_forked_in_the_middle_is_rejected(monkeypatch, how):
     """By a signal handler, say: what the child then does in its copy of the ledger is not what its parent records."""
     ledger, cost = Ledger(), Calling(0.5)
     ledger.open("stream", gaussian(1.0))
-    Calling.then = lambda: monkeypatch.setattr(books, "process_number", lambda: os.getpid() + 1)
+    Calling.then = lambda: monkeypatch.setattr(memory_book, "process_number", lambda: os.getpid() + 1)
     work = {
         "open": lambda: ledger.open("another", cost),
         "charge": lambda: ledger.charge(cost),
@@ -315,7 +315,7 @@ def test_wherever_a_commit_is_entered_again_one_wins():
             if attempted(lambda: ledger.commit("stream", at(0), (1, 1, 1, name), gaussian(0.5))):
                 won.append(name)
 
-        with At(step, books.__file__, lambda: commit("inner")) as inner:
+        with At(step, LEDGER, lambda: commit("inner")) as inner:
             commit("outer")
         assert len(won) == 1
         ledger.commit("stream", (1, 1, 1, won[0]), at(2), gaussian(0.5))
@@ -339,7 +339,7 @@ def test_wherever_a_reservation_is_entered_again_the_budget_is_kept(inner, outer
                 won.append(how)
 
         reserve(inner, "before")
-        with At(step, books.__file__, lambda: reserve(inner, "inner")) as entered:
+        with At(step, LEDGER, lambda: reserve(inner, "inner")) as entered:
             reserve(outer, "outer")
         if entered.reached:
             assert len(won) == 2
@@ -361,7 +361,7 @@ def test_wherever_a_commit_is_interrupted_it_was_made_or_not():
     def attempt(step):
         ledger = Ledger()
         ledger.open("stream", gaussian(1.0))
-        with contextlib.suppress(KeyboardInterrupt), At(step, books.__file__, interrupt) as interruption:
+        with contextlib.suppress(KeyboardInterrupt), At(step, LEDGER, interrupt) as interruption:
             ledger.commit("stream", at(0), at(1), gaussian(0.25))
 
         def go_on():
@@ -384,7 +384,7 @@ def test_wherever_a_reservation_is_interrupted_it_was_made_or_not(how):
 
     def attempt(step):
         ledger = Ledger(BUDGET)
-        with contextlib.suppress(KeyboardInterrupt), At(step, books.__file__, interrupt) as interruption:
+        with contextlib.suppress(KeyboardInterrupt), At(step, LEDGER, interrupt) as interruption:
             ledger.open("stream", HALF, "zero-out") if how == "open" else ledger.charge(HALF, "zero-out")
 
         def go_on():
@@ -404,7 +404,7 @@ def test_wherever_a_reservation_is_interrupted_it_was_made_or_not(how):
 def test_a_rejection_compares_epsilon_with_epsilon(tmp_path, monkeypatch):
     """At the ledger's delta; and its sentence is made when no lock is held any more."""
     open_now = []
-    transaction, mu = Database.transaction, books.largest_mu
+    transaction, mu = Database.transaction, ledger_rules.largest_mu
 
     @contextlib.contextmanager
     def counted(self, *given, **named):
@@ -420,7 +420,7 @@ def test_a_rejection_compares_epsilon_with_epsilon(tmp_path, monkeypatch):
         return mu(*given)
 
     monkeypatch.setattr(Database, "transaction", counted)
-    monkeypatch.setattr(books, "largest_mu", unlocked)
+    monkeypatch.setattr(ledger_rules, "largest_mu", unlocked)
     budget = Privacy(1.0, 1e-6)
     for ledger in (Ledger(budget), Ledger.create(tmp_path / "budget.db", budget)):
         ledger.open("first", gaussian(0.04))

@@ -9,11 +9,12 @@ import pytest
 from dp_accounting.rdp import rdp_privacy_accountant
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
 
 from taciturn import InvalidInput
 from taciturn.accounting import zcdp as concentrated
 from taciturn.accounting.gdp import delta_of, mu_of
-from taciturn.accounting.zcdp import delta_of_rho, epsilon_of_rho, rho_of
+from taciturn.accounting.zcdp import delta_of_rho, epsilon_of_rho, least_value, rho_of
 
 DEVIATIONS = st.floats(0.0, 30.0)
 BUDGETS = st.tuples(st.floats(-2.0, 1.5).map(lambda e: 10.0**e), st.floats(-12.0, -0.5).map(lambda d: 10.0**d))
@@ -130,3 +131,19 @@ def test_infinite_parameters_end(search, arguments, monkeypatch):
     monkeypatch.setattr(concentrated, "delta_of_rho", counted)
     with contextlib.suppress(InvalidInput):
         assert search(*arguments) == math.inf
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_least_value_is_that_of_scipy(seed):
+    """To the last bit, also of functions with several valleys, and where the least value is at an end."""
+    rng = np.random.default_rng(seed)
+    low, high, a, b, c = rng.uniform(-5.0, 0.0), rng.uniform(0.0, 9.0), *rng.uniform(-3.0, 3.0, 3)
+    within = 10.0 ** rng.uniform(-12.0, -1.0)
+    for function in (
+        lambda x: a * x**2 + b * x + c,
+        lambda x: abs(x - a) + b * math.sin(c * x),
+        lambda x: math.exp(a * x) + math.exp(-b * x),
+        lambda x: c,
+    ):
+        found = minimize_scalar(function, bounds=(low, high), method="bounded", options={"xatol": within})
+        assert least_value(function, low, high, within) == found.fun

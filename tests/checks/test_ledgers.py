@@ -11,8 +11,8 @@ import pytest
 
 from checks.databases import ledger_case
 from taciturn import BudgetExhausted, Cost, Ledger, StateConflict
-from taciturn.accounting import history
-from taciturn.accounting import ledger as books
+from taciturn.accounting import history, memory_book
+from taciturn.accounting import ledger_rules as rules
 from taciturn.accounting.cost import FREE
 from taciturn.checks import ContractBroken, LedgerCase, check_ledger, checks_for
 from taciturn.checks.suite import run_checks
@@ -49,12 +49,12 @@ def nothing(*_, **__):
     """A check that finds nothing wrong."""
 
 
-def mu_only(costs, total=books.total):
+def mu_only(costs, total=rules.total):
     """The sum of costs, without what is not Gaussian."""
     return Cost(total(costs).mu_squared)
 
 
-def records_first(enter=books._MemoryBook.enter):
+def records_first(enter=memory_book.MemoryBook.enter):
     def planted(self, lineage, line, neighbours, kind, content, learnt):
         seen = self._records.newest()
         self._records.replace(seen, seen["value"].with_event(kind, lineage, content))
@@ -63,13 +63,13 @@ def records_first(enter=books._MemoryBook.enter):
     return planted
 
 
-def generous(largest=books.largest_mu):
+def generous(largest=rules.largest_mu):
     return lambda privacy, reserved: 1.1 * largest(privacy, reserved)
 
 
 def reserves_charges(self, cost, neighbours="replace", settings=None, unit="example"):
-    line = books.Line(cost, FREE, None, True)
-    self._enter("charged", f"one-off {time.monotonic_ns()}", line, neighbours, settings, unit, books.JUST_NOW)
+    line = rules.Line(cost, FREE, None, True)
+    self._enter("charged", f"one-off {time.monotonic_ns()}", line, neighbours, settings, unit, rules.JUST_NOW)
 
 
 class Meeting:
@@ -132,7 +132,7 @@ def same_generation(line, at):
         raise StateConflict("another generation.")
 
 
-def without(condition, check=books.check_step):
+def without(condition, check=rules.check_step):
     """The check of a step, without one of its conditions."""
 
     def planted(used, following, before, spent, reserved):
@@ -149,7 +149,7 @@ def without(condition, check=books.check_step):
 
 def last_number(line, spent, finished=False):
     """What the store told last, also if it is smaller."""
-    if not books.at_most(spent, line.reserved):
+    if not rules.at_most(spent, line.reserved):
         raise BudgetExhausted("too much.")
     return replace(line, spent=spent)
 
@@ -159,7 +159,7 @@ def open_again(line, used, following, spent, learnt=None, clock=None):
     return replace(line, spent=spent, live=following)
 
 
-def known_only(change=books._MemoryBook.change):
+def known_only(change=memory_book.MemoryBook.change):
     def planted(self, lineage, changed, kind=None):
         if lineage in self.lines():
             change(self, lineage, changed, kind)
@@ -182,7 +182,7 @@ def with_rows_only(line, period):
     return line.first <= period <= line.last
 
 
-def present_only(extended=books.extended):
+def present_only(extended=rules.extended):
     """Look at the last row alone."""
 
     def planted(line, learnt, clock, releases):
@@ -196,19 +196,19 @@ def any_period(line, learnt, clock, releases):
     return replace(line, last=max(line.last, learnt.last or 0), finished=learnt.finished)
 
 
-def resumable(line, learnt, clock, releases, extended=books.extended):
+def resumable(line, learnt, clock, releases, extended=rules.extended):
     """A stream that has finished goes on."""
     return extended(replace(line, finished=False), learnt, clock, releases)
 
 
-def never_finished(line, learnt, clock, releases, extended=books.extended):
+def never_finished(line, learnt, clock, releases, extended=rules.extended):
     """A stream counts until it is closed."""
     return extended(line, learnt._replace(finished=False), clock, releases)
 
 
-def from_now_on(line, learnt, clock, others, entering=books.entering):
+def from_now_on(line, learnt, clock, others, entering=rules.entering):
     """A state counts from the present period on, whatever rows it has."""
-    return entering(line, books.JUST_NOW, clock, others)
+    return entering(line, rules.JUST_NOW, clock, others)
 
 
 def rounded(cost):
@@ -216,47 +216,47 @@ def rounded(cost):
 
 
 FAULTS = [
-    ("two_halves_fit_and_no_more", "memory", books, "check_room", nothing),
-    ("two_halves_fit_and_no_more", "sqlite", books, "check_room", nothing),
-    ("all_kinds_of_cost_add", "memory", books, "total", mu_only),
-    ("all_kinds_of_cost_add", "sqlite", books, "total", mu_only),
-    ("rejections_leave_no_trace", "memory", books._MemoryBook, "enter", records_first()),
-    ("what_is_left_fits", "memory", books, "largest_mu", generous()),
+    ("two_halves_fit_and_no_more", "memory", rules, "check_room", nothing),
+    ("two_halves_fit_and_no_more", "sqlite", rules, "check_room", nothing),
+    ("all_kinds_of_cost_add", "memory", rules, "total", mu_only),
+    ("all_kinds_of_cost_add", "sqlite", rules, "total", mu_only),
+    ("rejections_leave_no_trace", "memory", memory_book.MemoryBook, "enter", records_first()),
+    ("what_is_left_fits", "memory", rules, "largest_mu", generous()),
     ("charges_are_spent_at_once", "sqlite", Ledger, "charge", reserves_charges),
-    ("racing_reservations_admit_what_fits", "memory", books._Register, "replace", overwriting()),
+    ("racing_reservations_admit_what_fits", "memory", memory_book.Register, "replace", overwriting()),
     ("racing_reservations_admit_what_fits", "postgres", postgres, "_translated", without_locks()),
     ("racing_reservations_admit_what_fits", "sqlite", Sqlite, "begin", deferred()),
-    ("one_relation_for_all_costs", "memory", books, "check_relation", nothing),
-    ("reservation_is_idempotent", "sqlite", books, "check_goes_on", nothing),
-    ("states_are_used_once", "memory", books, "_check_live", nothing),
-    ("states_are_used_once", "sqlite", books, "_check_live", same_generation),
-    ("generations_never_go_back", "memory", books, "check_step", without("forward")),
-    ("spent_never_falls", "memory", books, "check_step", without("rising")),
-    ("spent_never_falls", "sqlite", books, "mirrored", last_number),
-    ("spent_stays_within_reserved", "memory", books, "check_step", without("reserved")),
-    ("racing_commits_have_one_winner", "memory", books._Register, "replace", overwriting()),
-    ("racing_commits_have_one_winner", "sqlite", books, "committed", open_again),
-    ("closed_streams_stay_closed", "memory", books, "committed", open_again),
-    ("closed_streams_stay_closed", "sqlite", books, "closed", lambda line: line),
-    ("unknown_streams_are_rejected", "memory", books._MemoryBook, "change", known_only()),
+    ("one_relation_for_all_costs", "memory", rules, "check_relation", nothing),
+    ("reservation_is_idempotent", "sqlite", rules, "check_goes_on", nothing),
+    ("states_are_used_once", "memory", rules, "_check_live", nothing),
+    ("states_are_used_once", "sqlite", rules, "_check_live", same_generation),
+    ("generations_never_go_back", "memory", rules, "check_step", without("forward")),
+    ("spent_never_falls", "memory", rules, "check_step", without("rising")),
+    ("spent_never_falls", "sqlite", rules, "mirrored", last_number),
+    ("spent_stays_within_reserved", "memory", rules, "check_step", without("reserved")),
+    ("racing_commits_have_one_winner", "memory", memory_book.Register, "replace", overwriting()),
+    ("racing_commits_have_one_winner", "sqlite", rules, "committed", open_again),
+    ("closed_streams_stay_closed", "memory", rules, "committed", open_again),
+    ("closed_streams_stay_closed", "sqlite", rules, "closed", lambda line: line),
+    ("unknown_streams_are_rejected", "memory", memory_book.MemoryBook, "change", known_only()),
     ("history_is_chained", "memory", history, "_hash", lambda before, event: f"{before[:9]}{event.number}"),
     ("history_is_chained", "sqlite", book, "append_event", nothing),
     ("another_process_sees_the_same", "sqlite", book, "written", rounded),
     ("copies_share_the_records", "memory", Ledger, "__deepcopy__", lambda self, memo: Ledger(self.privacy)),
     ("copies_share_the_records", "sqlite", Ledger, "__copy__", lambda self: Ledger(self.privacy)),
-    ("ended_streams_count_in_their_periods", "memory", books.Line, "holds", always),
-    ("ended_streams_count_in_their_periods", "sqlite", books.Line, "holds", while_it_is_open),
-    ("ended_streams_count_in_their_periods", "postgres", books, "sums_from", lambda first, lines: [(first, FREE)]),
-    ("open_streams_count_until_they_end", "memory", books.Line, "holds", with_rows_only),
-    ("open_streams_count_until_they_end", "sqlite", books.Line, "holds", while_it_is_open),
-    ("rows_belong_to_periods_that_count", "memory", books, "extended", any_period),
-    ("rows_belong_to_periods_that_count", "sqlite", books, "extended", present_only()),
-    ("rows_belong_to_periods_that_count", "memory", books, "_check_not_ahead", nothing),
-    ("finished_streams_release_nothing", "memory", books, "extended", resumable),
-    ("finished_streams_release_nothing", "sqlite", books, "extended", never_finished),
-    ("states_with_rows_count_from_their_first", "memory", books, "learnt_by", lambda at: books.JUST_NOW),
+    ("ended_streams_count_in_their_periods", "memory", rules.Line, "holds", always),
+    ("ended_streams_count_in_their_periods", "sqlite", rules.Line, "holds", while_it_is_open),
+    ("ended_streams_count_in_their_periods", "postgres", rules, "sums_from", lambda first, lines: [(first, FREE)]),
+    ("open_streams_count_until_they_end", "memory", rules.Line, "holds", with_rows_only),
+    ("open_streams_count_until_they_end", "sqlite", rules.Line, "holds", while_it_is_open),
+    ("rows_belong_to_periods_that_count", "memory", rules, "extended", any_period),
+    ("rows_belong_to_periods_that_count", "sqlite", rules, "extended", present_only()),
+    ("rows_belong_to_periods_that_count", "memory", rules, "_check_not_ahead", nothing),
+    ("finished_streams_release_nothing", "memory", rules, "extended", resumable),
+    ("finished_streams_release_nothing", "sqlite", rules, "extended", never_finished),
+    ("states_with_rows_count_from_their_first", "memory", rules, "learnt_by", lambda at: rules.JUST_NOW),
     ("states_with_rows_count_from_their_first", "sqlite", book, "entering", from_now_on),
-    ("periods_have_one_unit", "memory", books, "check_unit", nothing),
+    ("periods_have_one_unit", "memory", rules, "check_unit", nothing),
 ]
 
 
@@ -277,7 +277,7 @@ def test_every_check_has_a_fault():
 
 
 def test_the_report_says_what_broke(monkeypatch):
-    monkeypatch.setattr(books, "check_room", nothing)
+    monkeypatch.setattr(rules, "check_room", nothing)
     with pytest.raises(ContractBroken, match=r"open exceeded a full ledger's budget\. Add the new cost to all"):
         check_ledger()
 

@@ -463,7 +463,7 @@ def test_a_standard_deviation_that_tells_is_caught():
 
 def test_an_exceeded_budget_is_caught(monkeypatch):
     """Private raises an error, and the report says so."""
-    monkeypatch.setattr("taciturn.mechanisms.gaussian.ideal_mu", lambda privacy, sampling: 1.01 * privacy.mu)
+    monkeypatch.setattr("taciturn.mechanisms.calibration.ideal_mu", lambda privacy, sampling: 1.01 * privacy.mu)
     (outcome,) = [o for o in run_checks("it", checks_for(IGD(DISC))).failed if o.check == "guarantee_is_proven"]
     assert "raised Unprovable: BROKEN" in outcome.remark
 

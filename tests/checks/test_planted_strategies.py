@@ -15,7 +15,7 @@ from taciturn.checks.strategies import patterns
 from taciturn.checks.suite import run_checks
 from taciturn.compiled import passes
 from taciturn.mechanisms.blt import BLTCoder
-from taciturn.mechanisms.prefix_sum import PrefixSum
+from taciturn.mechanisms.calibration import PrefixSum
 from taciturn.mechanisms.sqrt import RootCoder
 from taciturn.mechanisms.tree import TreeCoder
 

@@ -48,7 +48,8 @@ from taciturn import (
     private_sum,
 )
 from taciturn.learners.linear_bandit import LinearBandit, bandit_problem
-from taciturn.mechanisms.blt import BLTCoder, RestartedCoder, fitted
+from taciturn.mechanisms.blt import BLTCoder, RestartedCoder
+from taciturn.mechanisms.blt_fit import fitted
 from taciturn.mechanisms.prefix_sum import LastingSums
 
 ROWS, DIMENSION = 40, 3

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from taciturn.compiled import blt, lattice, passes, tree
-from taciturn.mechanisms.blt import BLTCoder, fitted
+from taciturn.mechanisms.blt import BLTCoder
+from taciturn.mechanisms.blt_fit import fitted
 from taciturn.mechanisms.sqrt import RootCoder
 from taciturn.mechanisms.tree import TreeCoder
 

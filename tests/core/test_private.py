@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interrupting import At, every_step, on_alarm
+from interrupting import LEDGER, At, every_step, on_alarm
 from taciturn import (
     BLT,
     IGD,
@@ -38,7 +38,6 @@ from taciturn import (
     pgiga,
     pigd,
 )
-from taciturn.accounting import ledger as books
 from taciturn.accounting.memory_store import IN_MEMORY
 from taciturn.compiled import passes
 from taciturn.core import loop
@@ -557,7 +556,7 @@ def test_a_budget_is_no_ledger(seed):
 
 
 @pytest.mark.privacy
-@pytest.mark.parametrize("file", [books.__file__, private_module.__file__], ids=["ledger", "core"])
+@pytest.mark.parametrize("file", [LEDGER, private_module.__file__], ids=["ledger", "core"])
 def test_wherever_a_run_is_entered_again_each_round_is_shown_once(file):
     """At every bytecode of the ledger, and of `Private`."""
     private = pigd(PROBLEM, BUDGET, HORIZON)
@@ -599,7 +598,7 @@ def test_wherever_a_stream_opens_within_another_the_budget_is_kept(verb):
             with contextlib.suppress(BudgetExhausted):
                 opened.append(open_one(ledger))
 
-        with At(step, books.__file__, go) as entered:
+        with At(step, LEDGER, go) as entered:
             go()
         assert len(opened) == 1
         assert ledger.reserved == private.guarantee.delivered
@@ -618,7 +617,7 @@ def test_an_interrupted_fit_reserves_what_it_spends_or_nothing():
 
     def attempt(step):
         ledger = Ledger(BUDGET)
-        with contextlib.suppress(KeyboardInterrupt), At(step, books.__file__, interrupt) as interruption:
+        with contextlib.suppress(KeyboardInterrupt), At(step, LEDGER, interrupt) as interruption:
             private.fit(X, Y, ledger)
         assert ledger.spent == ledger.reserved
         return interruption.reached

@@ -35,7 +35,7 @@ from taciturn import (
     pftrl,
 )
 from taciturn.learners.exact_sums import lattice_of
-from taciturn.mechanisms.blt import BLT
+from taciturn.mechanisms.calibration import BLT
 from taciturn.problem.losses import Nearness
 
 BOUNDED = {"l2 ball": L2Ball(0.8), "box": Box(-0.5, 2.0), "simplex": Simplex(2.0)}

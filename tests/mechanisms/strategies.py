@@ -24,7 +24,7 @@ from taciturn import (
     pqftl,
     private_sum,
 )
-from taciturn.mechanisms.prefix_sum import PrefixSum
+from taciturn.mechanisms.calibration import PrefixSum
 from taciturn.mechanisms.strategy import Coder, matrices
 
 STRATEGIES: dict[str, PrefixSum] = {

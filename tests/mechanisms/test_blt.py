@@ -20,8 +20,10 @@ from mechanisms.strategies import dense
 from taciturn import BLT, InvalidInput, L2Ball, Privacy, Problem, Squared, pqftl, private_sum
 from taciturn.accounting.unit import Participation
 from taciturn.compiled.passes import blt_errors
-from taciturn.mechanisms import blt
-from taciturn.mechanisms.blt import BLTCoder, _fit, fitted, mean_squares
+from taciturn.mechanisms import blt, blt_fit
+from taciturn.mechanisms.blt import BLTCoder
+from taciturn.mechanisms.blt_fit import _fit, fitted, mean_squares
+from taciturn.mechanisms.decayed_blt import DecayedCoder
 
 TABLE = {2**10: 3.27, 2**14: 4.16, 2**17: 4.85, 2**20: 5.56}
 
@@ -144,7 +146,7 @@ def test_the_fit_is_the_same_in_another_process(tmp_path):
     """To the last bit: a state that was dumped belongs to these floats. One process finds them, the next reads them."""
     code = """
 import sys
-from taciturn.mechanisms.blt import fitted
+from taciturn.mechanisms.blt_fit import fitted
 print([x.hex() for part in fitted(1000, 3) for x in part], "scipy.optimize" in sys.modules)
 """
     here = [x.hex() for part in _fit(1000, 3, "max") for x in part]
@@ -170,7 +172,7 @@ def test_the_cache_is_bound_to_sources_and_versions(tmp_path, monkeypatch):
             monkeypatch.setattr(library, "__version__", "other")
         fitted.__wrapped__(30, 1, "mean")
         seals.add(file.read_text().split()[0])
-    monkeypatch.setattr(blt, "sources", lambda folder: f"other than {folder}")
+    monkeypatch.setattr(blt_fit, "sources", lambda folder: f"other than {folder}")
     fitted.__wrapped__(30, 1, "mean")
     assert len(seals | {file.read_text().split()[0]}) == 4
 
@@ -195,12 +197,39 @@ BAD = {
 def test_decays_on_disk_that_no_fit_returns_are_not_used(name, tmp_path, monkeypatch):
     """Even if somebody made a seal for them."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    real = blt.cached
-    monkeypatch.setattr(blt, "cached", lambda *asked: real(*asked[:2], lambda: BAD[name], asked[3]))
+    real = blt_fit.cached
+    monkeypatch.setattr(blt_fit, "cached", lambda *asked: real(*asked[:2], lambda: BAD[name], asked[3]))
     with contextlib.suppress(ValueError):  # not two
         fitted.__wrapped__(30, 1)
-    monkeypatch.setattr(blt, "cached", real)
+    monkeypatch.setattr(blt_fit, "cached", real)
     assert fitted.__wrapped__(30, 1) == _fit(30, 1, "max")
+
+
+WEIGHTS = {
+    "of other decays": ((0.7,), (-0.7,)),
+    "negative": ((-0.5,), (-0.5,)),
+    "0": ((0.0,), (-0.5,)),
+    "unknown": ((math.nan,), (-0.5,)),
+    "of an inverse that is none": ((0.5,), (-0.25,)),
+    "too many": ((0.5, 0.5), (-0.5, -0.5)),
+}
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("name", [*(name for name in BAD if len(BAD[name]) == 2), *WEIGHTS])
+def test_a_strategy_takes_no_decays_or_weights_for_which_its_sensitivity_is_not_proven(name):
+    """Whoever hands them in: a fit, a state, or a program."""
+    decays, inverse = BAD.get(name, ((0.75,), (0.25,)))
+    with pytest.raises(InvalidInput, match=r"should .*Take them from a fit, or from the state of a stream"):
+        BLTCoder(30, decays, inverse, WEIGHTS.get(name))
+    with pytest.raises(InvalidInput, match=r"should .*Take them from a fit, or from the state of a stream"):
+        DecayedCoder(0.9, decays, inverse, 4, WEIGHTS.get(name))
+
+
+@pytest.mark.privacy
+def test_decays_of_a_sum_that_forgets_are_at_most_its_own():
+    with pytest.raises(InvalidInput, match="fall from below that of a sum"):
+        DecayedCoder(0.7, (0.75,), (0.25,), 4)
 
 
 @pytest.mark.privacy
@@ -299,7 +328,7 @@ def test_the_error_of_the_late_average(n, rel, aim):
     b, be = blt.coefficients(*coder.arrays[:2])
     terms = b + np.vander(coder.arrays[1], n, increasing=True).T @ be  # b_0, …, b_{n-1}
     noise = np.convolve(terms, weights[::-1])[:n]
-    assert coder.average_error == pytest.approx(coder.sensitivity * np.linalg.norm(noise), rel=rel)
+    assert blt_fit.average_error(coder) == pytest.approx(coder.sensitivity * np.linalg.norm(noise), rel=rel)
     late = (k / n) ** 4 - ((k - 1) / n) ** 4
     assert n < 100 or weights == pytest.approx(late / np.sqrt(k) / np.sum(late / np.sqrt(k)), rel=0.01, abs=1e-6)
 
@@ -308,13 +337,13 @@ def test_the_error_of_the_late_average(n, rel, aim):
 def test_a_strategy_for_the_average_has_less_noise_in_it(n, before, after, more):
     """At n = 500 half as much again as one release of it alone, for 7 % more noise on the last point."""
     largest, average = BLT(5).coder(n), BLT(5, "average").coder(n)
-    assert largest.average_error == pytest.approx(before, abs=0.01)
-    assert average.average_error <= after
+    assert blt_fit.average_error(largest) == pytest.approx(before, abs=0.01)
+    assert blt_fit.average_error(average) <= after
     last = [coder.sensitivity * float(coder.error(n)) for coder in (largest, average)]
     assert 1.0 < last[1] / last[0] <= more
     user = Participation(rows=4, per_release=1, apart=n // 8)
     for_users = [BLT(5, aim).coder_for(n, user) for aim in ("max", "average")]
-    errors = [c.sensitivity_to(user) / c.sensitivity * c.average_error for c in for_users]
+    errors = [c.sensitivity_to(user) / c.sensitivity * blt_fit.average_error(c) for c in for_users]
     assert errors[1] < 0.95 * errors[0]
 
 

@@ -37,7 +37,7 @@ from taciturn.accounting import paper
 from taciturn.accounting.cost import Cost, total
 from taciturn.core.protocols import Certificate
 from taciturn.core.schedule import Timetable
-from taciturn.mechanisms.gaussian import Gaussian as Mechanism
+from taciturn.mechanisms.calibration import Gaussian as Mechanism
 from taciturn.noise.sampling import sampling_cost
 
 pytestmark = pytest.mark.privacy

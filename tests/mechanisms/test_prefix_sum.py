@@ -33,6 +33,7 @@ from taciturn import (
 )
 from taciturn.accounting import paper
 from taciturn.accounting.cost import FREE
+from taciturn.core.schedule import Timetable
 from taciturn.learners.qftl import QFTL
 from taciturn.mechanisms import prefix_sum
 from taciturn.mechanisms.tree import TreeCoder
@@ -48,6 +49,16 @@ PLANS = {
     "delta": st.sampled_from([1e-9, 1e-6, 1e-2]),
     "schedule": st.sampled_from(SCHEDULES),
 }
+
+
+@pytest.mark.parametrize("coder", [BLT(2).coder(9), SquareRoot().coder(9), BinaryTree().coder(9)])
+@pytest.mark.parametrize("horizon", [10, None])
+def test_a_strategy_for_fewer_releases_is_rejected(coder, horizon):
+    """Its sensitivity is that of fewer rows."""
+    certificate, timetable = private_sum(1, 1.0, BUDGET, 10).learner.certificate, Timetable(every(1), horizon)
+    kind = prefix_sum.Endless if horizon is None else prefix_sum.Finite
+    with pytest.raises(InvalidInput, match="this strategy is for 9 releases, and"):
+        kind(coder, certificate, timetable, 1, BUDGET)
 
 
 def stated(private: Private) -> float:

@@ -20,7 +20,8 @@ from taciturn.compiled import blt
 from taciturn.core.schedule import Timetable
 from taciturn.learners.exact_sums import rounded
 from taciturn.mechanisms import release_noise
-from taciturn.mechanisms.prefix_sum import LONGEST, PrefixSum
+from taciturn.mechanisms.calibration import PrefixSum
+from taciturn.mechanisms.prefix_sum import LONGEST
 from taciturn.noise.sampling import seeded_bits
 
 pytestmark = pytest.mark.privacy

@@ -27,7 +27,8 @@ from taciturn import (
 )
 from taciturn.accounting.unit import EXAMPLE
 from taciturn.compiled import passes
-from taciturn.mechanisms.blt import BLTCoder, RestartedCoder, fitted
+from taciturn.mechanisms.blt import BLTCoder, RestartedCoder
+from taciturn.mechanisms.blt_fit import fitted
 from taciturn.mechanisms.prefix_sum import LONGEST, Endless, LastingSums
 from taciturn.mechanisms.strategy import matrices
 from taciturn.noise.sampling import sampling_cost

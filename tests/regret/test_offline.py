@@ -21,7 +21,7 @@ from taciturn import (
 )
 from taciturn.core.private import Private
 from taciturn.learners.averaged import averaged
-from taciturn.mechanisms.gaussian import Gaussian
+from taciturn.mechanisms.calibration import Gaussian
 from taciturn.regret import best_in_hindsight, igd_regret_bound, pol_utility_bound, risk_bound
 
 CLASSIFY = Problem(Logistic(), L2Ball(2.0), dimension=3, ridge=0.05)

@@ -7,7 +7,7 @@ import pytest
 from store.faults import lost_commit
 from taciturn import BudgetExhausted, InvalidInput, Ledger, Privacy, StateConflict
 from taciturn.accounting.cost import FREE, gaussian
-from taciturn.accounting.ledger import SECOND_STREAM
+from taciturn.accounting.ledger_rules import SECOND_STREAM
 from taciturn.errors import StoreUnavailable
 from taciturn.store.database import Database, OutcomeUnknown
 

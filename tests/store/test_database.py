@@ -229,7 +229,7 @@ def test_a_signal_handler_within_a_call_changes_nothing_of_it(kind, tmp_path, re
     monkeypatch.setattr(database, "WAIT", 0.3)
     ledger = Ledger(address)
     admitted = "taciturn.store.book.admitted"
-    from taciturn.accounting.ledger import admitted as check
+    from taciturn.accounting.ledger_rules import admitted as check
 
     def interrupted(*arguments):
         monkeypatch.setattr(admitted, check)

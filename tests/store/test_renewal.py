@@ -28,7 +28,7 @@ from taciturn import (
 )
 from taciturn.accounting import unit as units
 from taciturn.accounting.cost import FREE, gaussian, total
-from taciturn.accounting.ledger import EARLIEST, SKEW, Learnt, sums_from
+from taciturn.accounting.ledger_rules import EARLIEST, SKEW, Learnt, sums_from
 from taciturn.accounting.unit import period_of
 from taciturn.checks.ledgers import race
 from taciturn.core import participation

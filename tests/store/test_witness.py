@@ -16,7 +16,7 @@ import pytest
 
 from taciturn import L2Ball, Ledger, Logistic, Privacy, Problem, StateConflict, pigd
 from taciturn.accounting.cost import FREE, gaussian, total
-from taciturn.accounting.ledger import written
+from taciturn.accounting.ledger_rules import written
 from taciturn.errors import InvalidInput, StoreUnavailable
 from taciturn.store import Chunk, Store, database
 from taciturn.store.database import Database

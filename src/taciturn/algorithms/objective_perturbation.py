@@ -27,7 +27,7 @@ from taciturn.core.release import Release, Releases
 from taciturn.core.schedule import Timetable, at
 from taciturn.core.state import SIMULATION, State, first_state, following, new_name, read_state
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, expect, integer, positive
-from taciturn.mechanisms.gaussian import Gaussian
+from taciturn.mechanisms.calibration import Gaussian
 from taciturn.noise.sampling import REACH, lattice_normal, sampling_cost, secret_bits, seeded_bits
 from taciturn.problem.losses import Huber, Logistic
 from taciturn.problem.optimize import Scalars, minimiser, rounding_slack, summands

@@ -24,11 +24,8 @@ from taciturn.learners.linear_bandit import LinearBandit, bandit_problem
 from taciturn.learners.qftl import QFTL
 from taciturn.learners.tick_sums import COUNT_WEIGHT, PER_TICK, TickSums
 from taciturn.learners.vector_sum import VectorSum
-from taciturn.mechanisms.blt import BLT
-from taciturn.mechanisms.decayed_blt import DecayedBLT
+from taciturn.mechanisms.calibration import BLT, DecayedBLT, Gaussian, PrefixSum, Shape
 from taciturn.mechanisms.exponential import Exponential
-from taciturn.mechanisms.gaussian import Gaussian, Shape
-from taciturn.mechanisms.prefix_sum import PrefixSum
 from taciturn.problem.losses import Nearness
 from taciturn.problem.problem import Problem
 from taciturn.problem.sets import WholeSpace

@@ -18,7 +18,7 @@ from taciturn._util.arrays import Array
 from taciturn.errors import InvalidInput, integer, not_negative
 from taciturn.learners.bin_counts import BinCounts
 from taciturn.learners.second_moment import SecondMoment
-from taciturn.mechanisms.sqrt import SquareRoot
+from taciturn.mechanisms.calibration import SquareRoot
 from taciturn.problem.column_maps import Bins, LinearMap, Standardise
 from taciturn.problem.features import Chain, FeatureMap
 from taciturn.problem.problem import Problem

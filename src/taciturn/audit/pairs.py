@@ -55,7 +55,7 @@ from taciturn.learners.giga import GIGA
 from taciturn.learners.linear_bandit import LinearBandit
 from taciturn.learners.qftl import QFTL
 from taciturn.learners.tick_sums import TickSums
-from taciturn.mechanisms.tree import BinaryTree
+from taciturn.mechanisms.calibration import BinaryTree
 from taciturn.problem.losses import Hinge, Linear, Squared
 from taciturn.problem.problem import Problem
 from taciturn.problem.sets import L2Ball, WholeSpace

@@ -32,7 +32,8 @@ from taciturn._util.arrays import Array, Arrays, Integers
 from taciturn.accounting.cost import Spent
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.guarantee import Guarantee
-from taciturn.accounting.ledger import SECOND_STREAM, LedgerLike
+from taciturn.accounting.ledger import LedgerLike
+from taciturn.accounting.ledger_rules import SECOND_STREAM
 from taciturn.accounting.unit import EXAMPLE, ClockPeriod, Unit, User, WithoutId
 from taciturn.algorithms.recipes import linear_bandit, pftrl
 from taciturn.bandits.choices import UCB, WIDTH, Choice, EpsilonGreedy, LinearModel, Thompson

@@ -27,7 +27,7 @@ from taciturn.checks.stores import StoreCase
 from taciturn.checks.suite import Check, Report, run_checks
 from taciturn.core.protocols import Learner, Mechanism, complete, lacking
 from taciturn.errors import expect
-from taciturn.mechanisms.prefix_sum import PrefixSum
+from taciturn.mechanisms.calibration import PrefixSum
 from taciturn.problem.scalar_loss import ScalarLoss
 from taciturn.problem.sets import ConvexSet
 from taciturn.problem.vector_loss import VectorLoss

@@ -16,9 +16,8 @@ from taciturn.core.loop import statistics
 from taciturn.core.private import Private
 from taciturn.core.protocols import Learner, Mechanism
 from taciturn.core.schedule import Schedule, every
-from taciturn.mechanisms.blt import BLT
+from taciturn.mechanisms.calibration import BLT, Gaussian
 from taciturn.mechanisms.exponential import Exponential
-from taciturn.mechanisms.gaussian import Gaussian
 
 MECHANISMS: dict[str, Mechanism] = {
     "l2/tail": Gaussian(),

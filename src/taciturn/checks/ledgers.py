@@ -15,7 +15,8 @@ from typing import Any
 from taciturn.accounting.cost import FREE, Cost, gaussian, total
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.history import Event, first_fault
-from taciturn.accounting.ledger import Learnt, Ledger, Position
+from taciturn.accounting.ledger import Ledger
+from taciturn.accounting.ledger_rules import Learnt, Position
 from taciturn.checks.suite import demand
 from taciturn.errors import BudgetExhausted, StateConflict, TaciturnError, Unprovable
 

@@ -13,7 +13,7 @@ from taciturn.accounting.unit import Participation
 from taciturn.checks.streams import copied, generator, same
 from taciturn.checks.suite import COPY, demand, skip
 from taciturn.errors import ContractBroken
-from taciturn.mechanisms.prefix_sum import PrefixSum, made_for
+from taciturn.mechanisms.calibration import PrefixSum, made_for
 from taciturn.mechanisms.strategy import Coder, matrices, sensitivity_to, sums_of
 
 LENGTHS = (1, 2, 3, 8, 13, 100)

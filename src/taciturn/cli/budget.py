@@ -262,7 +262,7 @@ def _warning(address: str, witness: str | None) -> str | None:
 def _as_data(ledger: Ledger, address: str) -> dict[str, Any]:
     """What `show` prints."""
     from taciturn.accounting.cost import gaussian
-    from taciturn.accounting.ledger import largest_mu
+    from taciturn.accounting.ledger_rules import largest_mu
     from taciturn.store.database import Database
     from taciturn.store.overview import is_finished, progress, recipe_of
 
@@ -469,7 +469,7 @@ def _about(event: Event, privacy: Privacy, unit: str) -> str:
 
 
 def _told(kind: str, content: dict[str, Any], privacy: Privacy, unit: str) -> str:
-    from taciturn.accounting.ledger import read_cost
+    from taciturn.accounting.ledger_rules import read_cost
     from taciturn.accounting.unit import period_name
     from taciturn.store.overview import recipe_of
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from taciturn._util.arrays import Array
 from taciturn.accounting.cost import Cost
-from taciturn.accounting.ledger import JUST_NOW, ONE_OFF, Learnt, Ledger, LedgerLike, as_ledger
+from taciturn.accounting.ledger import Ledger, LedgerLike, as_ledger
+from taciturn.accounting.ledger_rules import JUST_NOW, ONE_OFF, Learnt
 from taciturn.accounting.memory_store import IN_MEMORY
 from taciturn.accounting.unit import Unit, User
 from taciturn.core.earlier import earlier_fingerprint

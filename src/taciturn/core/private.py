@@ -31,7 +31,8 @@ from taciturn._util.arrays import Array, Arrays, Integers, same
 from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.guarantee import Guarantee
-from taciturn.accounting.ledger import ONE_OFF, LedgerLike, as_ledger
+from taciturn.accounting.ledger import LedgerLike, as_ledger
+from taciturn.accounting.ledger_rules import ONE_OFF
 from taciturn.accounting.memory_store import IN_MEMORY
 from taciturn.accounting.unit import EXAMPLE, Example, Unit, User
 from taciturn.core.accounted import OTHER_SETTINGS, Accounted, Prepared, must_be_state

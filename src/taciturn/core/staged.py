@@ -45,7 +45,8 @@ from taciturn._util.arrays import Array, Arrays, Integers
 from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.gdp import Privacy, epsilon_of
 from taciturn.accounting.guarantee import Guarantee
-from taciturn.accounting.ledger import ONE_OFF, LedgerLike, as_ledger
+from taciturn.accounting.ledger import LedgerLike, as_ledger
+from taciturn.accounting.ledger_rules import ONE_OFF
 from taciturn.accounting.unit import User
 from taciturn.core.accounted import Prepared, must_be_state
 from taciturn.core.block_sums import BlockSums

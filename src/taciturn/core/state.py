@@ -22,7 +22,7 @@ from taciturn._util.atomic import OWNER_ONLY, Entry, replaced
 from taciturn._util.frozen import unfrozen
 from taciturn._util.npz import read_npz, write_npz
 from taciturn.accounting.cost import FREE, Cost
-from taciturn.accounting.ledger import Learnt, learnt_by
+from taciturn.accounting.ledger_rules import Learnt, learnt_by
 from taciturn.core.participation import Layers, UserRecords
 from taciturn.errors import InvalidInput, StateConflict
 

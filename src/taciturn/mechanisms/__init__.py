@@ -4,8 +4,8 @@ The names here are what a mechanism or a strategy of your own is made of (`docs/
 """
 
 from taciturn.core.protocols import Calibrated
+from taciturn.mechanisms.calibration import PrefixSum
 from taciturn.mechanisms.lattice import OnLattice, calibrate_step, checked, ideal_mu, on_lattice
-from taciturn.mechanisms.prefix_sum import PrefixSum
 from taciturn.mechanisms.strategy import OneRowEach
 from taciturn.noise.sampling import sampling_cost
 

@@ -23,136 +23,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache, partial
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
-from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike
 
 from taciturn._util.arrays import Array, Arrays, fixed
-from taciturn._util.cache import Rows, cached, sources
-from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.unit import ONCE, Participation
-from taciturn.core.protocols import Calibrated, Calibration, Certificate, damaged, restores, stored
-from taciturn.core.schedule import Every, Timetable
-from taciturn.errors import InvalidInput, integer, one_of
-from taciturn.mechanisms.prefix_sum import LONGEST, LastingCoder, LastingSums, PrefixSum, most_draws
-from taciturn.mechanisms.strategy import OneRowEach
+from taciturn.core.protocols import damaged
+from taciturn.errors import InvalidInput, integer
+from taciturn.mechanisms.strategy import LastingCoder, OneRowEach
 
-Aim = Literal["max", "mean", "average"]
 Decays = tuple[tuple[float, ...], tuple[float, ...]]
-_APART = 1e-15  # least distance of two decays
-_MOST = 256  # blocks of one unit that a fit takes into account
+Weights = tuple[tuple[float, ...], tuple[float, ...]]
+Numbers = tuple[Array, Array, Array, Array]
+APART = 1e-15  # least distance of two decays
 _CHUNK = 2**14  # blocks of one unit that are added up at a time
-_SEGMENTS = 16  # of `average_squares`: the inverse of their growth
-
-
-@dataclass(frozen=True)
-class BLT(PrefixSum):
-    """Prefix sums by a buffered linear Toeplitz strategy, fitted to releases and participation: the default.
-
-    Without a horizon, one strategy serves 2²³ rounds; from eight buffers on, more gain nothing there. Then such a
-    stream ends; with `every(m)`, and if an example is protected, it starts again instead (`RestartedCoder`), as often
-    as there are rounds, and never ends.
-
-    Parameters
-    ----------
-    buffers : int
-        Number of buffers for encoding and for decoding, 1 to 10; more are never worse.
-    aim : {"max", "mean", "average"}
-        Which error to minimise: the last sum's, which is the largest; the mean square over all; or the product of the
-        last sum's and that of the late average of FTRL's points (`average_error`), if that is the model to be used.
-
-    Examples
-    --------
-    >>> from taciturn import BLT
-    >>> round(float(BLT().errors(1024).max()), 2)
-    3.27
-    >>> whole = BLT(buffers=8).coder(None)
-    >>> whole.n, round(float(whole.sensitivity * whole.error(2**20)), 2)
-    (8388608, 5.8)
-    """
-
-    buffers: int = 4
-    aim: Aim = "max"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "buffers", integer("buffers", self.buffers))
-        one_of("aim", self.aim, get_args(Aim))
-        if self.buffers > 10:
-            raise InvalidInput(f"buffers must be at most 10, got {self.buffers}: more gain nothing.")
-
-    def needs(self, n: int | None) -> int:
-        """n, validated; without a horizon, one strategy for all rounds that such a stream can have."""
-        return LONGEST if n is None else super().needs(n)
-
-    def coder(self, n: int | None) -> BLTCoder:
-        """The strategy for n rows."""
-        return BLTCoder(self.needs(n), *fitted(self.needs(n), self.buffers, self.aim))
-
-    def coder_for(self, n: int | None, participation: Participation) -> BLTCoder:
-        """The strategy for n rows with the least error for this participation."""
-        n = self.needs(n)
-        return BLTCoder(n, *fitted(n, self.buffers, self.aim, to_fit(n, participation)))
-
-    def restored_coder(self, n: int | None, numbers: Arrays) -> BLTCoder:
-        """The strategy of a resumed stream, with the decays and weights that it began with."""
-        return BLTCoder.restored(self.needs(n), self.buffers, numbers.get("decays"))
-
-    def calibrate(
-        self, certificate: Certificate, timetable: Timetable, size: int, privacy: Privacy, calibration: Calibration
-    ) -> Calibrated:
-        """Noise for which the stream keeps `privacy`; without a horizon it never ends, where strategies restart."""
-        releases = self._before_a_restart(certificate, timetable, size, privacy, calibration)
-        if releases == 0:
-            return super().calibrate(certificate, timetable, size, privacy, calibration)
-        coder = RestartedCoder(BLTCoder(releases, *fitted(releases, self.buffers, self.aim)))
-        return LastingSums(coder, certificate, timetable, size, privacy)
-
-    def restore(
-        self,
-        certificate: Certificate,
-        timetable: Timetable,
-        size: int,
-        privacy: Privacy,
-        calibration: Calibration,
-        numbers: Arrays,
-    ) -> Calibrated:
-        """The calibration of a stream that began with this strategy, noise and lattice step."""
-        releases = self._before_a_restart(certificate, timetable, size, privacy, calibration)
-        if releases == 0 or "step" not in numbers:  # streams of earlier versions have no step, and end
-            return super().restore(certificate, timetable, size, privacy, calibration, numbers)
-        coder = RestartedCoder(BLTCoder.restored(releases, self.buffers, numbers.get("coder.decays")))
-        sd, step = float(stored(numbers, "sd")), float(stored(numbers, "step"))
-        return LastingSums(coder, certificate, timetable, size, privacy, sd, step)
-
-    def _before_a_restart(
-        self, certificate: Certificate, timetable: Timetable, size: int, privacy: Privacy, calibration: Calibration
-    ) -> int:
-        """Releases after which the strategy starts again; 0 if it does not: it has a horizon, or nothing proves it.
-
-        As many as `LONGEST` rounds have, or as the sampler's share of epsilon pays for: then a power of two, so that
-        few strategies are fitted. Schedules other than `every(m)` have blocks that grow; rows of a user may lie in
-        several strategies. And `coder` may be newer than this method, in a subclass.
-        """
-        own = not restores(self, "calibrate", "coder")
-        if timetable.horizon is not None or not isinstance(timetable.schedule, Every) or calibration != "exact" or own:
-            return 0
-        if not certificate.steady or certificate.participation != ONCE:
-            return 0
-        if certificate.most is not None and timetable.schedule.rounds > certificate.most:  # between two releases
-            return 0
-        releases, affordable = LONGEST // timetable.schedule.rounds, most_draws(privacy) // size
-        return releases if releases <= affordable else 2 ** (affordable.bit_length() - 1) if affordable else 0
 
 
 @dataclass(frozen=True)
 class BLTCoder(OneRowEach):
-    """The strategy of these two sets of decays, for n rows.
+    """The strategy of these two sets of decays, for n rows; wherever they come from, they are validated.
 
     Weights follow from decays up to rounding, which differs between machines. A stream needs one C for all its rows, so
     a state stores the weights, too, for a resumption on another machine.
@@ -161,13 +55,12 @@ class BLTCoder(OneRowEach):
     n: int
     decays: tuple[float, ...]
     inverse_decays: tuple[float, ...]
-    weights: tuple[tuple[float, ...], tuple[float, ...]] | None = None
-    arrays: tuple[Array, ...] = field(init=False, repr=False, compare=False)
+    weights: Weights | None = None
+    arrays: Numbers = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        th, ph = np.array(self.decays), np.array(self.inverse_decays)
-        om, inverse = (weights(th, ph), weights(ph, th)) if self.weights is None else map(np.array, self.weights)
-        object.__setattr__(self, "arrays", tuple(map(fixed, (th, ph, om, inverse))))
+        object.__setattr__(self, "n", integer("n", self.n))
+        object.__setattr__(self, "arrays", checked_arrays(self.decays, self.inverse_decays, self.weights))
 
     @cached_property
     def numbers(self) -> Arrays:
@@ -176,12 +69,8 @@ class BLTCoder(OneRowEach):
 
     @classmethod
     def restored(cls, n: int, buffers: int, numbers: Any) -> BLTCoder:
-        """The strategy of such numbers, validated; the closed forms hold for all that are accepted.
-
-        Those of C hold for any positive weights. That decoding inverts C matters for accuracy, not for privacy.
-        """
-        th, ph, given = restored_decays(buffers, numbers)
-        return cls(n, th, ph, given)
+        """The strategy of such numbers, out of a state."""
+        return cls(n, *restored_numbers(buffers, numbers))
 
     @property
     def integer(self) -> bool:
@@ -198,14 +87,6 @@ class BLTCoder(OneRowEach):
             return self.sensitivity
         th, _, om, _ = self.arrays
         return math.sqrt(float(pattern_squares(om, th, self.n, participation))) * (1.0 + 1e-12 + self.n * 2.0**-51)
-
-    @property
-    def inner_products(self) -> Array:
-        """`⟨C e_i, C e_j⟩` of all columns: a matrix of n rows, for small n."""
-        th, _, om, _ = self.arrays
-        column = np.concatenate([[1.0], np.vander(th, self.n - 1, increasing=True).T @ om])
-        C = np.array([np.concatenate([np.zeros(j), column[: self.n - j]]) for j in range(self.n)])
-        return np.asarray(C @ C.T)
 
     @property
     def row_norm(self) -> float:
@@ -231,18 +112,6 @@ class BLTCoder(OneRowEach):
     def error(self, k: ArrayLike) -> Array:
         th, ph = self.arrays[:2]
         return np.sqrt(prefix_squares(th, ph, np.asarray(k, dtype=np.float64)))
-
-    @property
-    def average_error(self) -> float:
-        """Standard deviation of the late average of FTRL's points, over that of one release of it (`average_squares`).
-
-        >>> from taciturn import BLT
-        >>> [round(BLT(5, aim).coder(500).average_error, 2) for aim in ("max", "average")]
-        [1.77, 1.49]
-        """
-        th, ph = self.arrays[:2]
-        with np.errstate(divide="ignore"):
-            return self.sensitivity * math.sqrt(float(average_squares(th, ph, self.n)))
 
     def start(self, size: int) -> tuple[Arrays, Arrays]:
         m = len(self.decays)
@@ -366,125 +235,50 @@ class RestartedCoder(LastingCoder):
         return self.inner.decode(self.opened({}, public, place)[1], noisy, place)
 
 
-def restored_decays(buffers: int, numbers: Any) -> tuple[tuple[float, ...], tuple[float, ...], Decays]:
+def checked_arrays(decays: tuple[float, ...], inverse_decays: tuple[float, ...], given: Weights | None) -> Numbers:
+    """Decays of C and of its inverse, and the weights of both, as arrays; `InvalidInput` for what has a `flaw`."""
+    if wrong := flaw(decays, inverse_decays, given):
+        raise InvalidInput(f"{wrong}. Take them from a fit, or from the state of a stream.")
+    th, ph = np.array(decays), np.array(inverse_decays)
+    om, inverse = map(np.array, given) if given is not None else (weights(th, ph), weights(ph, th))
+    return fixed(th), fixed(ph), fixed(om), fixed(inverse)
+
+
+def flaw(decays: tuple[float, ...], inverse_decays: tuple[float, ...], given: Weights | None) -> str:
+    """What is wrong with decays and weights, in words; if it is empty, the closed forms hold for them.
+
+    Those of C hold for any positive weights. That decoding inverts C matters for accuracy, not for privacy.
+    """
+    falls = "decays should fall from below 1, and their weights be positive"
+    if not in_order((decays, inverse_decays)):
+        return falls
+    th, ph = np.array(decays), np.array(inverse_decays)
+    fresh = np.array((weights(th, ph), weights(ph, th)))
+    stated = fresh if given is None else np.array(given)
+    if not (stated[0] > 0.0).all():
+        return falls
+    if stated.shape != fresh.shape or not np.allclose(fresh, stated, rtol=1e-9, atol=0.0):
+        return "weights should be those of their decays"
+    return ""
+
+
+def restored_numbers(buffers: int, numbers: Any) -> tuple[tuple[float, ...], tuple[float, ...], Weights]:
     """Decays of C and of its inverse, and the weights of both, from the numbers of a state, validated."""
     given = np.asarray(numbers)
     if given.dtype != np.float64 or given.ndim != 2 or len(given) != 4 or not 0 < given.shape[1] <= buffers:
         raise damaged("decays should be four rows of floats")
     th, ph, om, inverse = (tuple(map(float, row)) for row in given)
-    if not (np.isfinite(given).all() and in_order((th, ph)) and min(om) > 0.0):
-        raise damaged("decays should fall from below 1, and their weights be positive")
-    fresh = weights(given[0], given[1]), weights(given[1], given[0])
-    if not np.allclose(fresh, given[2:], rtol=1e-9, atol=0.0):
-        raise damaged("weights should be those of their decays")
+    if wrong := flaw(th, ph, (om, inverse)):
+        raise damaged(wrong)
     return th, ph, (om, inverse)
 
 
-def to_fit(n: int, participation: Participation) -> Participation:
-    """The participation that a fit is for: once, if all rows of a unit lie in one block, and at most `_MOST` blocks."""
-    blocks = min(participation.blocks, 1 + (n - 1) // participation.apart)
-    if blocks == 1:
-        return ONCE
-    return replace(participation, rows=min(participation.rows, participation.per_release * min(blocks, _MOST)))
-
-
-@lru_cache(maxsize=256)
-def fitted(n: int, buffers: int, aim: Aim = "max", participation: Participation = ONCE) -> Decays:
-    """Decays of C and of its inverse with the least error that a fit finds, cached on this machine.
-
-    The fit's last digits depend on the processor: another machine may fit other decays, of an equal error.
-    Sensitivities and errors are computed from the decays themselves, wherever they come from.
-
-    >>> decays, inverse = fitted(1024, 2)
-    >>> 1.0 > decays[0] > inverse[0] > decays[1] > inverse[1] >= 0.0
-    True
-    """
-    version = f"{sources(Path(__file__).parent)}, numpy {np.__version__}, scipy {scipy.__version__}"
-    name = f"blt-{n}-{buffers}-{aim}"
-    if participation != ONCE:
-        name += f"-{participation.rows}-{participation.per_release}-{participation.apart}"
-    decays, inverse = cached(name, version, lambda: _fit(n, buffers, aim, participation), in_order)
-    return decays, inverse
-
-
-def in_order(decays: Rows) -> bool:
+def in_order(decays: tuple[tuple[float, ...], ...]) -> bool:
     """Whether these are two sets of decays as above, as far apart as those of a fit."""
     if len(decays) != 2 or len(decays[0]) != len(decays[1]):
         return False
     falling = [1.0, *(each for pair in zip(*decays, strict=True) for each in pair)]
-    return len(falling) > 1 and falling[-1] >= 0.0 and all(a - b > _APART for a, b in pairwise(falling))
-
-
-def _fit(n: int, buffers: int, aim: Aim, participation: Participation = ONCE) -> Decays:
-    """L-BFGS, from a few starts; the fit with one buffer less is taken if it is better.
-
-    The unknowns are the logarithms of `1 - th` and `1 - th'` in their order, the largest at most 0 and the others by
-    positive gaps below it.
-    """
-    from scipy.optimize import minimize  # here: it loads slowly, and few streams need it
-
-    options = {"maxiter": 2000, "ftol": 1e-13}
-    slope = partial(_with_slope, n=n, aim=aim, participation=participation)
-    fits = [
-        minimize(slope, start, jac=True, method="L-BFGS-B", options=options)  # type: ignore[call-overload]
-        for start in _starts(n, buffers, participation)
-    ]
-    best = min(fits, key=lambda result: float(result.fun))
-    if buffers > 1:
-        fewer = fitted(n, buffers - 1, aim, participation)
-        if float(_objective(np.array(fewer[0]), np.array(fewer[1]), n, aim, participation)) <= best.fun:
-            return fewer
-    th, ph = _decays(best.x)
-    return tuple(map(float, th)), tuple(map(float, ph))
-
-
-def _starts(n: int, buffers: int, participation: Participation) -> list[Array]:
-    """Gaps that spread the logarithms evenly, down to about 1/n or a good deal less; more for several rows of a unit.
-
-    Their fits have local minima: from two starts only, some of those tried were 3 % above the best of ten.
-    """
-    count = 2 * buffers
-    several = ((0.0, 1.0), (-2.0, 1.3)) if participation != ONCE else ()
-    return [
-        np.concatenate([[last], np.full(count - 1, math.log(depth * math.log(n + 2.0) / count))])
-        for last, depth in ((-1.0, 1.0), (-3.0, 0.7), *several)
-    ]
-
-
-def _decays(z: Array) -> tuple[Array, Array]:
-    """The two sets of decays from unknowns (along the last axis): the largest logarithm, and those of the gaps."""
-    gaps = np.cumsum(np.exp(np.minimum(z[..., 1:], 10.0)), axis=-1)
-    first = -np.log1p(np.exp(np.clip(z[..., :1], -30.0, 30.0)))
-    logs = np.concatenate([first, first - gaps], axis=-1)
-    ordered = -np.expm1(np.maximum(logs, -34.0)[..., ::-1])
-    return ordered[..., 0::2], ordered[..., 1::2]
-
-
-def _with_slope(z: Array, n: int, aim: Aim, participation: Participation) -> tuple[float, Array]:
-    """The objective and its gradient by central differences, in one call."""
-    moved = 1e-5 * np.eye(len(z))
-    values = _objective(*_decays(np.concatenate([z[None, :], z + moved, z - moved])), n, aim, participation)
-    count = len(z)
-    return float(values[0]), (values[1 : count + 1] - values[count + 1 :]) / 2e-5
-
-
-def _objective(th: Array, ph: Array, n: int, aim: Aim, participation: Participation) -> Array:
-    """The logarithm of the squared error at mu = 1; large where decays coincide."""
-    apart = np.diff(np.stack([th, ph], axis=-1).reshape(*th.shape[:-1], -1), axis=-1)
-    with np.errstate(all="ignore"):
-        om = weights(th, ph)
-        once = participation == ONCE
-        squared_sensitivity = 1.0 + squares(om, th, n - 1.0) if once else pattern_squares(om, th, n, participation)
-        value = np.log(squared_sensitivity * _squared_error(th, ph, n, aim))
-    return np.where((apart < -_APART).all(axis=-1) & np.isfinite(value), value, 1e3)
-
-
-def _squared_error(th: Array, ph: Array, n: int, aim: Aim) -> Array:
-    """The square of the error to minimise, under standard normal noise."""
-    if aim == "mean":
-        return mean_squares(th, ph, n)
-    last = prefix_squares(th, ph, np.asarray(float(n)))
-    return last if aim == "max" else np.sqrt(last * average_squares(th, ph, n))
+    return len(falling) > 1 and falling[-1] >= 0.0 and all(a - b > APART for a, b in pairwise(falling))
 
 
 def weights(th: Array, ph: Array) -> Array:
@@ -565,44 +359,3 @@ def prefix_squares(th: Array, ph: Array, k: Array) -> Array:
     rows = np.einsum("...i,...ij->...j", gone, weights)  # not BLAS, which rounds by how many there are
     rows = rows * (gone + 2.0) + 2.0 * b[..., None] * single * gone
     return np.asarray(b * b * k + np.einsum("...i->...", rows))
-
-
-def mean_squares(th: Array, ph: Array, n: int) -> Array:
-    """The mean over k = 1..n of `Σ_{l<k} b_l²`, that is `Σ_{l<n} b_l²·(n - l)/n`."""
-    b, be = coefficients(th, ph)
-
-    def falling(r: Array) -> Array:
-        """`Σ_{l<n} r^l·(n - l)/n`."""
-        return np.asarray((1.0 - r * series(r, float(n)) / n) / (1.0 - r))
-
-    double = np.sum(pairs(be) * falling(pairs(ph)), axis=(-2, -1))
-    return np.asarray(b * b * (n + 1.0) / 2.0 + 2.0 * b * np.sum(be * falling(ph), axis=-1) + double)
-
-
-def average_squares(th: Array, ph: Array, n: int) -> Array:
-    """The variance of the late average of `N_k/sqrt(k)`, N_k the noise of the k-th of n sums, its weights adding to 1.
-
-    This is the noise of the model of FTRL in blocks of equal length: `taciturn.averages.late_average` gives its k-th
-    point a weight of about `k³`, and without a ridge the point is the sum divided by about `sqrt(k)`. With weights
-    `v_k = (k/n)^3.5 - ((k-1)/n)^3.5` in all, it is `Σ_j y_j²`, `y_j = Σ_{k≥j} b_{k-j}·v_k`. Released by itself, with
-    sensitivity 1, the average would have variance 1.
-
-    `y_j` is computed from the end, `j = n`, through segments that grow by a sixteenth, v constant and y linear in each:
-    exactly up to 31 sums, to about .3 % beyond. It guides a fit, and nothing rests on it.
-    """
-    ends = [0]
-    while ends[-1] < n:
-        ends.append(min(n, ends[-1] + max(1, ends[-1] // _SEGMENTS)))
-    along = (-1,) + (1,) * (ph.ndim - 1)
-    rows = np.diff(ends).astype(np.float64)
-    before = 1.0 - (1.0 - np.array(ends) / n) ** 3.5  # weight of the sums before the end of a segment
-    b, be = coefficients(th, ph)
-    gone = np.expm1(rows.reshape(*along, 1) * np.log(ph))  # th'^rows - 1
-    added = (np.diff(before) / rows).reshape(*along, 1) * gone / (ph - 1.0)
-    held = np.zeros((len(ends), *ph.shape))
-    for i in range(len(rows)):
-        held[i + 1] = (gone[i] + 1.0) * held[i] + added[i]
-    y = np.einsum("s...i,...i->s...", held, be) + b * before.reshape(along)
-    last, step, rows = y[1:], np.diff(y, axis=0), rows.reshape(along)
-    squared = rows * last**2 - (rows - 1.0) * step * last + (rows - 1.0) * (2.0 * rows - 1.0) / (6.0 * rows) * step**2
-    return np.asarray(np.sum(squared, axis=0))

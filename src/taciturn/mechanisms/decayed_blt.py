@@ -41,132 +41,29 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from taciturn._util.arrays import Array, Arrays, fixed
-from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.unit import ONCE, Participation
-from taciturn.core.protocols import Calibrated, Calibration, Certificate, damaged, stored
-from taciturn.core.schedule import Timetable
-from taciturn.errors import InvalidInput, Unprovable, integer
-from taciturn.mechanisms.blt import coefficients, fitted, pairs, pattern_squares, restored_decays, to_fit, weights
-from taciturn.mechanisms.prefix_sum import FOR_EVER, LastingCoder, LastingSums, PrefixSum, distance, in_blocks
+from taciturn.core.protocols import damaged
+from taciturn.errors import InvalidInput
+from taciturn.mechanisms.blt import (
+    Numbers,
+    Weights,
+    checked_arrays,
+    coefficients,
+    pairs,
+    pattern_squares,
+    restored_numbers,
+)
+from taciturn.mechanisms.prefix_sum import FOR_EVER, LastingSums, distance
+from taciturn.mechanisms.strategy import LastingCoder
 
-_KEPT = 32  # windows that a row is kept at least
+_SLOW = "decays should fall from below that of a sum"
 _PERIOD = 4  # of as many times the rows that are kept
-
-
-@dataclass(frozen=True)
-class DecayedBLT(PrefixSum):
-    """Sums that forget: a row counts less by a factor of e after `forget` examples. The noise stays constant.
-
-    A stream of them needs no horizon, and never ends. One example still costs its whole share of the budget, once:
-    what is forgotten later is not refunded, since what was published stays published.
-
-    Releases must come at equal distances, `every(m)`; between two of them rows are added up without a decay.
-
-    Parameters
-    ----------
-    forget : int
-        The window, in examples; public. At least the distance of two releases.
-    buffers : int
-        Number of buffers for encoding and for decoding, 1 to 10. Four are within 1 % of the best, five within .2 %.
-
-    Examples
-    --------
-    >>> from taciturn import DecayedBLT, Privacy, every, private_sum
-    >>> private = private_sum(1, 1.0, Privacy(1.0, 1e-6), strategy=DecayedBLT(10_000), schedule=every(100))
-    >>> sds = [private.calibrated.noise_sd(10**j) for j in (1, 3, 9)]
-    >>> [round(sd / sds[-1], 3) for sd in sds]
-    [0.902, 1.0, 1.0]
-    """
-
-    forget: int
-    buffers: int = 5
-    by_block: ClassVar[bool] = True  # a certificate must hold for the examples between two releases, not for all
-
-    def __post_init__(self) -> None:
-        if isinstance(self.forget, bool | np.bool_):
-            raise InvalidInput(f"forget is a number of examples, got {self.forget}. State the window: forget=10_000.")
-        object.__setattr__(self, "forget", integer("forget", self.forget))
-        object.__setattr__(self, "buffers", integer("buffers", self.buffers))
-        if self.buffers > 10:
-            raise InvalidInput(f"buffers must be at most 10, got {self.buffers}: more gain nothing.")
-
-    def needs(self, n: int | None) -> int:
-        """Any number of releases will do."""
-        return FOR_EVER if n is None else super().needs(n)
-
-    def coder(self, n: int | None) -> DecayedCoder:
-        """The strategy for a release after every example."""
-        return self.coder_every(1, ONCE)
-
-    def coder_for(self, n: int | None, participation: Participation) -> DecayedCoder:
-        """The same, with the least error for this participation."""
-        return self.coder_every(1, participation)
-
-    def coder_every(self, rounds: int, participation: Participation) -> DecayedCoder:
-        """The strategy for a release after every `rounds` examples.
-
-        >>> from taciturn.accounting.unit import ONCE
-        >>> coder = DecayedBLT(1000, buffers=4).coder_every(10, ONCE)
-        >>> round(float(coder.sensitivity * coder.error(10**6)), 3)
-        2.138
-        """
-        window = self.forget / rounds
-        releases = max(2, math.ceil(2.0 * window))
-        decays, inverse = fitted(releases, self.buffers, "max", to_fit(releases, participation))
-        decay = math.exp(-1.0 / window)
-        th, ph = (tuple(decay * each for each in both) for both in (decays, inverse))
-        return DecayedCoder(decay, th, ph, max(1, math.ceil(_KEPT * window)))
-
-    def calibrate(
-        self, certificate: Certificate, timetable: Timetable, size: int, privacy: Privacy, calibration: Calibration
-    ) -> Calibrated:
-        """Noise for which the stream keeps `privacy`, however long it is."""
-        certificate = self._checked(certificate, timetable, calibration)
-        coder = self.coder_every(distance(timetable), certificate.participation)
-        return Lasting(coder, certificate, timetable, size, privacy)
-
-    def restore(
-        self,
-        certificate: Certificate,
-        timetable: Timetable,
-        size: int,
-        privacy: Privacy,
-        calibration: Calibration,
-        numbers: Arrays,
-    ) -> Calibrated:
-        """The calibration of a stream that began with these decays, noise and lattice step."""
-        certificate = self._checked(certificate, timetable, calibration)
-        here = self.coder_every(distance(timetable), certificate.participation)
-        coder = DecayedCoder.restored(here, self.buffers, numbers.get("coder.decays"))
-        sd, step = float(stored(numbers, "sd")), float(stored(numbers, "step"))
-        return Lasting(coder, certificate, timetable, size, privacy, sd, step)
-
-    def _checked(self, certificate: Certificate, timetable: Timetable, calibration: Calibration) -> Certificate:
-        """The certificate in blocks; rejects what sums that forget are not proven for."""
-        if calibration != "exact":
-            raise InvalidInput("the paper states no noise for sums that forget. Use calibration='exact'.")
-        if distance(timetable) > self.forget:
-            raise InvalidInput(
-                f"forget={self.forget:,} is less than the {distance(timetable):,} examples between two releases. State "
-                "a longer window, or publish more often."
-            )
-        if not certificate.steady:
-            raise Unprovable(
-                "this learner's certificate is about a stream of stated length, and sums that forget never end. Use "
-                "BLT(), or state in the certificate that it holds for any number of examples (steady=True)."
-            )
-        if certificate.most is not None and distance(timetable) > certificate.most:
-            raise Unprovable(
-                f"this learner's certificate is proven for {certificate.most:,} examples between two releases, and "
-                f"there are {distance(timetable):,}. Publish more often."
-            )
-        return in_blocks(certificate, timetable, calibration)
 
 
 @dataclass(frozen=True)
@@ -189,13 +86,13 @@ class DecayedCoder(LastingCoder):
     decays: tuple[float, ...]
     inverse_decays: tuple[float, ...]
     kept: int
-    weights: tuple[tuple[float, ...], tuple[float, ...]] | None = None
-    arrays: tuple[Array, ...] = field(init=False, repr=False, compare=False)
+    weights: Weights | None = None
+    arrays: Numbers = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        th, ph = np.array(self.decays), np.array(self.inverse_decays)
-        om, inverse = (weights(th, ph), weights(ph, th)) if self.weights is None else map(np.array, self.weights)
-        object.__setattr__(self, "arrays", tuple(map(fixed, (th, ph, om, inverse))))
+        object.__setattr__(self, "arrays", checked_arrays(self.decays, self.inverse_decays, self.weights))
+        if not self.decays[0] <= self.decay:
+            raise InvalidInput(f"{_SLOW}. Take them from a fit, or from the state of a stream.")
 
     @cached_property
     def both(self) -> tuple[Array, Array]:
@@ -221,9 +118,9 @@ class DecayedCoder(LastingCoder):
     @classmethod
     def restored(cls, here: DecayedCoder, buffers: int, numbers: Any) -> DecayedCoder:
         """The strategy of such numbers, validated, with the decay and the period of the one that is made here."""
-        th, ph, given = restored_decays(buffers, numbers)
+        th, ph, given = restored_numbers(buffers, numbers)
         if not th[0] <= here.decay:
-            raise damaged("decays should fall from below that of a sum")
+            raise damaged(_SLOW)
         return cls(here.decay, th, ph, here.kept, given)
 
     @property

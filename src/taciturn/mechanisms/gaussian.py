@@ -17,22 +17,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial
-from typing import Any, Literal, NamedTuple, Protocol
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from taciturn._util.arrays import Array, Arrays, Integers, fixed
-from taciturn.accounting import paper
 from taciturn.accounting.cost import FREE, Cost, sampled_gaussian, total
 from taciturn.accounting.gdp import Privacy
-from taciturn.core.protocols import TOO_DEAR, Calibrated, Calibration, Certificate, Mechanism, damaged, stored
+from taciturn.core.protocols import TOO_DEAR, Certificate, damaged
 from taciturn.core.schedule import Timetable
-from taciturn.errors import BudgetExhausted, InvalidInput, Unprovable, one_of
+from taciturn.errors import BudgetExhausted, Unprovable
 from taciturn.mechanisms.lattice import (
-    NO_LATTICE,
-    TRIES,
     OnLattice,
     calibrate_step,
     check_steps,
@@ -45,78 +42,10 @@ from taciturn.mechanisms.lattice import (
 from taciturn.mechanisms.release_noise import BLOCK, rounds_from, share, shares
 from taciturn.noise.sampling import LARGEST_SCALE, sampling_cost, sampling_parts
 
-Shape = Literal["S", "S^(2/3)", "S^(1/2)"]
-_POWERS = {"S": 1.0, "S^(2/3)": 2.0 / 3.0, "S^(1/2)": 0.5}
 _SAFE = 1.0 - 1e-8  # costs are planned this far inside the budget, more than their rounding errors
 _FOR_SAMPLING = 1e-3  # share of epsilon that a stream without a horizon reserves for its sampler
-_SLIGHTLY_MORE = 1.001  # than before a lattice is chosen
 _AT_ONCE = 2**12  # releases whose noise levels are computed in one block
 _CACHED_BLOCKS = 2**8  # blocks of noise levels in memory: a million releases
-
-
-@dataclass(frozen=True)
-class Gaussian(Mechanism):
-    """Independent Gaussian noise on a lattice, one cost per release.
-
-    Parameters
-    ----------
-    shape : {"S^(2/3)", "S", "S^(1/2)"}
-        How the budget is spread over the releases: for least regret, equally, or for least variance. Without a
-        horizon, and with the paper's calibrations, there is no choice and it has no effect.
-
-    Examples
-    --------
-    >>> from taciturn import IGD, Gaussian, L2Ball, Logistic, Privacy, Problem, pocp
-    >>> learner = IGD(Problem(Logistic(), L2Ball(1.0), dimension=3, ridge=0.1))
-    >>> def total(shape):
-    ...     calibrated = pocp(learner, Privacy(1, 1e-6), horizon=1000, shape=shape).calibrated
-    ...     return sum(calibrated.noise_sd(k) for k in range(1, 1001))
-    >>> total("S^(2/3)") < total("S")
-    True
-    """
-
-    shape: Shape = "S^(2/3)"
-
-    def __post_init__(self) -> None:
-        one_of("shape", self.shape, tuple(_POWERS))
-
-    @property
-    def accepts(self) -> str:
-        """Statistics of which one example moves every later one."""
-        return "l2/tail"
-
-    def calibrate(
-        self, certificate: Certificate, timetable: Timetable, size: int, privacy: Privacy, calibration: Calibration
-    ) -> Calibrated:
-        """Noise for which everything published keeps `privacy`, or the paper's `beta/t`, and lattice steps."""
-        if calibration != "exact":
-            return _as_in_the_paper(certificate, timetable, size, privacy, calibration)
-        if timetable.horizon is None:
-            return EndlessGaussian(certificate, timetable, size, privacy)
-        planned = partial(Planned, certificate, size, _POWERS[self.shape])
-        safe = min(_SAFE, 1.0 - timetable.count * 2.0**-50)
-        without_lattice = planned((planned().scale_for(timetable, privacy.mu * safe),))
-        farthest = max(float(np.max(shifts(*without_lattice.at(rounds)[:2]))) for rounds in timetable.blocks())
-        mu = ideal_mu(privacy, sampling_cost(timetable.count * size, _SLIGHTLY_MORE * farthest))
-        return FiniteGaussian(planned().calibrated(timetable, mu * safe), timetable, privacy)
-
-    def restore(
-        self,
-        certificate: Certificate,
-        timetable: Timetable,
-        size: int,
-        privacy: Privacy,
-        calibration: Calibration,
-        numbers: Arrays,
-    ) -> Calibrated:
-        """The calibration of a stream that began with these scales and lattice steps."""
-        if timetable.horizon is None:
-            return EndlessGaussian(certificate, timetable, size, privacy, float(stored(numbers, "mu")))
-        steps = stored(numbers, "first", (-1,)).astype(np.int64), stored(numbers, "step", (-1,))
-        if calibration != "exact":
-            return _as_in_the_paper(certificate, timetable, size, privacy, calibration, steps)
-        scale = float(stored(numbers, "scale"))
-        return FiniteGaussian(Planned(certificate, size, _POWERS[self.shape], (scale,)), timetable, privacy, steps)
 
 
 class FiniteGaussian(OnLattice):
@@ -287,29 +216,6 @@ class EndlessGaussian(OnLattice):
         return super().noise(seed, k, count)
 
 
-def _as_in_the_paper(
-    certificate: Certificate,
-    timetable: Timetable,
-    size: int,
-    privacy: Privacy,
-    calibration: Calibration,
-    steps: tuple[Integers, Array] | None = None,
-) -> Calibrated:
-    """The noise that the paper states, whatever it delivers.
-
-    For a learner the paper does not name, POCP's `lam` is the least one that is true up to the horizon.
-    """
-    if (horizon := timetable.horizon) is None:
-        raise InvalidInput("the paper's noise depends on the number of rounds. State a horizon.")
-    reading: paper.Reading = "printed" if calibration == "paper-printed" else "proven"
-    stated = certificate.paper
-    if stated is None:
-        every_round = np.arange(1.0, horizon + 1.0)
-        stated = partial(paper.pocp_noise, float(np.max(every_round * certificate.at(every_round))))
-    printed = Printed(certificate, size, lambda rounds: stated(privacy, horizon, rounds, reading))
-    return FiniteGaussian(printed, timetable, printed.noise(np.ones(1))[1], steps)
-
-
 class Level(NamedTuple):
     """Noise levels of releases: sensitivities on their lattice, standard deviations, lattice steps."""
 
@@ -373,41 +279,22 @@ class Planned:
     def _sd(self, moved: Array, scale: float) -> Array:
         return np.asarray(np.where(moved > 0.0, moved**self.power, 0.0) * scale)
 
-    def scale_for(self, timetable: Timetable, mu: float) -> float:
-        """The scale for which the costs of all releases add up to mu², on the lattice that comes next."""
-        costs = (self._next(rounds) ** (2.0 - 2.0 * self.power) for rounds in timetable.blocks())
-        return math.sqrt(math.fsum(math.fsum(some) for some in costs)) / mu
-
-    def _next(self, rounds: Integers) -> Array:
-        """The positive sensitivities, on the lattice that comes next."""
-        moved = replace(self, scales=(*self.scales, 1.0)).at(rounds).moved
-        return moved[moved > 0.0]
-
-    def calibrated(self, timetable: Timetable, mu: float) -> Planned:
-        """A plan whose noise and lattice steps fit each other, and whose costs add up to mu²."""
-        plan = replace(self, scales=(self.scale_for(timetable, mu),))
-        for _ in range(TRIES):
-            plan = replace(plan, scales=(*plan.scales, plan.scale_for(timetable, mu)))
-            if all((sd <= LARGEST_SCALE * step).all() for _, sd, step in map(plan.at, timetable.blocks())):
-                return plan
-        raise InvalidInput(NO_LATTICE)
-
 
 @dataclass(frozen=True)
-class Printed:
-    """The paper's noise, on a lattice."""
+class Given:
+    """Standard deviations that are given, such as the paper's, on a lattice."""
 
     certificate: Certificate
     size: int
-    noise: Callable[[Array], tuple[Array, Privacy]]
+    noise: Callable[[Array], Array]
 
     @property
     def numbers(self) -> Arrays:
-        """None: the noise is the paper's."""
+        """None: the noise is given again."""
         return {}
 
     def at(self, rounds: Integers, step: Array | None = None) -> Level:
-        sd, _ = self.noise(rounds.astype(np.float64))
+        sd = self.noise(rounds.astype(np.float64))
         sensitivity = checked(self.certificate.at(rounds), self.certificate.magnitude)
         if step is None:
             step = lattice_step(sensitivity, sd, self.size, self.certificate.magnitude)

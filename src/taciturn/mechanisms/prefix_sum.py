@@ -22,27 +22,25 @@ as before.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from taciturn._util.arrays import Array, Arrays, Integers, fixed, same
+from taciturn._util.arrays import Array, Arrays, Integers, fixed
 from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.gdp import Privacy
-from taciturn.accounting.paper import Reading
-from taciturn.accounting.unit import ONCE, Participation
-from taciturn.core.protocols import Calibrated, Calibration, Certificate, Mechanism, restores, stored
+from taciturn.accounting.unit import Participation
+from taciturn.core.protocols import Certificate
 from taciturn.core.schedule import Every, Timetable
-from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, integer
+from taciturn.errors import BudgetExhausted, InvalidInput, Unprovable
 from taciturn.mechanisms.lattice import calibrate_step, check_steps, checked, ideal_mu, lattice_step, on_lattice
 from taciturn.mechanisms.release_noise import NoiseByRelease
-from taciturn.mechanisms.strategy import Coder, OneRowEach, sensitivity_to
+from taciturn.mechanisms.strategy import Coder, LastingCoder, sensitivity_to
 from taciturn.noise.sampling import SMALLEST_SCALE, Bits, lattice_normal, sampling_cost
 
 LONGEST = 2**23
@@ -57,126 +55,6 @@ _COARSE = 2.0**-51  # its step, in sums of all examples so far: integers stay be
 _FOR_SAMPLING = 1e-3  # share of epsilon that it reserves for its sampler
 
 
-@dataclass(frozen=True)
-class PrefixSum(Mechanism):
-    """A prefix-sum mechanism by a strategy; the subclass makes its coder for n releases."""
-
-    @property
-    def accepts(self) -> str:
-        """Statistics of which one example moves one."""
-        return "l2/entry"
-
-    def coder(self, n: int | None) -> Coder:
-        """The strategy for n releases; None for a stream without a horizon."""
-        raise NotImplementedError
-
-    def needs(self, n: int | None) -> int:
-        """n, validated: a strategy that needs a horizon rejects None."""
-        if n is None:
-            raise InvalidInput(
-                f"{type(self).__name__} is planned for a number of releases. State a horizon, or use BLT(buffers=8)."
-            )
-        return integer("the number of releases", n)
-
-    def coder_for(self, n: int | None, participation: Participation) -> Coder:
-        """The strategy for n releases if the unit of privacy takes part so often; by default that for one example."""
-        return self.coder(n)
-
-    def restored_coder(self, n: int | None, numbers: Arrays) -> Coder:
-        """The strategy that a stream began with; a coder without `numbers` must come out the same on this machine."""
-        return self._made_again(n, numbers, ONCE)
-
-    def _made_again(self, n: int | None, numbers: Arrays, participation: Participation) -> Coder:
-        coder = made_for(self, n, participation)
-        if not same(coder_numbers(coder, self.needs(n)), numbers):
-            raise StateConflict(
-                f"the strategy that {type(coder).__name__} makes here is not the one that this state's stream began "
-                "with. Resume the stream on a machine like the one it began on."
-            )
-        return coder
-
-    def errors(self, n: int, participation: Participation = ONCE) -> Array:
-        """Standard deviation of an entry of each of n prefix sums, at mu = 1 and if an example moves a row by 1.
-
-        >>> from taciturn import BinaryTree
-        >>> BinaryTree(refined=False).errors(4).round(3)
-        array([1.732, 1.732, 2.449, 1.732])
-        >>> BinaryTree(refined=False).errors(4, Participation(rows=2, apart=2)).round(3)
-        array([2.828, 2.828, 4.   , 2.828])
-        """
-        n = integer("n", n)
-        coder = made_for(self, n, participation)
-        return np.asarray(sensitivity_to(coder, participation) * coder.error(np.arange(1, n + 1)))
-
-    def calibrate(
-        self, certificate: Certificate, timetable: Timetable, size: int, privacy: Privacy, calibration: Calibration
-    ) -> Calibrated:
-        """Noise for which the stream keeps `privacy`, or the paper's, and lattice steps."""
-        certificate = in_blocks(certificate, timetable, calibration)
-        unit = certificate.participation
-        if timetable.horizon is None:
-            if calibration != "exact":
-                raise InvalidInput("the paper's noise depends on the number of rounds. State a horizon.")
-            self.coder(None)  # rejects a strategy that needs a horizon
-            releases, longest = planned(timetable)
-            if releases == 0:
-                raise InvalidInput(f"a stream without a horizon ends at round {LONGEST:,}. Publish before it.")
-            return Endless(made_for(self, releases, unit), certificate, timetable, size, privacy, releases, longest)
-        if calibration == "exact":
-            return Finite(made_for(self, timetable.count, unit), certificate, timetable, size, privacy)
-        if certificate.paper is None:
-            raise InvalidInput("the paper states no noise for this learner. Use calibration='exact'.")
-        if not self.is_the_papers:
-            raise InvalidInput(
-                "the paper's noise is for sums by its tree. Use BinaryTree(refined=False), or calibration='exact'."
-            )
-        sd, claimed = self._as_printed(certificate, timetable, privacy, calibration)
-        return Finite(self.coder(timetable.count), certificate, timetable, size, claimed, sd)
-
-    def restore(
-        self,
-        certificate: Certificate,
-        timetable: Timetable,
-        size: int,
-        privacy: Privacy,
-        calibration: Calibration,
-        numbers: Arrays,
-    ) -> Calibrated:
-        """The calibration of a stream that began with this strategy, noise and lattice step."""
-        parts = {name.removeprefix("coder."): array for name, array in numbers.items() if name.startswith("coder.")}
-        certificate = in_blocks(certificate, timetable, calibration)
-        restored = (
-            self.restored_coder
-            if restores(self, "restored_coder", "coder")
-            else partial(self._made_again, participation=certificate.participation)
-        )
-        sd = float(stored(numbers, "sd"))
-        if timetable.horizon is None:
-            releases, longest = planned(timetable)
-            return Endless(restored(releases, parts), certificate, timetable, size, privacy, releases, longest, sd)
-        claimed = privacy
-        step = float(stored(numbers, "step"))
-        if calibration != "exact":
-            claimed = self._as_printed(certificate, timetable, privacy, calibration)[1]
-        return Finite(restored(timetable.count, parts), certificate, timetable, size, claimed, sd, step)
-
-    def _as_printed(
-        self, certificate: Certificate, timetable: Timetable, privacy: Privacy, calibration: Calibration
-    ) -> tuple[float, Privacy]:
-        """The paper's noise, and what it claims."""
-        assert certificate.paper is not None
-        assert timetable.horizon is not None
-        reading: Reading = "printed" if calibration == "paper-printed" else "proven"
-        first = timetable.following(0, timetable.horizon, 1).astype(np.float64)
-        sd, claimed = certificate.paper(privacy, timetable.horizon, first, reading)
-        return float(sd[0]), claimed
-
-    @property
-    def is_the_papers(self) -> bool:
-        """Whether the paper states noise for this strategy."""
-        return False
-
-
 class NoisySums(NoiseByRelease):
     """A calibrated prefix-sum mechanism: encoded rows on a lattice, noise of one standard deviation, and decoded sums.
 
@@ -187,6 +65,11 @@ class NoisySums(NoiseByRelease):
 
     def __init__(self, coder: Coder, size: int, rows: float, claimed: Privacy, releases: int) -> None:
         super().__init__(size, rows, claimed)
+        served = int(getattr(coder, "n", releases))
+        if served < releases:  # its sensitivity is that of fewer rows
+            raise InvalidInput(
+                f"this strategy is for {served:,} releases, and {releases:,} are made. Make it for them."
+            )
         self.coder = coder
         self._releases = releases
         self.sd = 0.0
@@ -321,6 +204,7 @@ class Finite(OneStepSums):
         rows = coder.before(timetable.count + 1)
         super().__init__(coder, size, rows, claimed, timetable.count)
         self.timetable = timetable
+        certificate = in_blocks(certificate, timetable)
         moved = 0.0
         wait = last = 0
         for rounds in timetable.blocks():
@@ -361,7 +245,6 @@ class Finite(OneStepSums):
 
     def cost_for(self, certificate: Certificate) -> Cost:
         """The cost of this noise for another certificate."""
-        certificate = in_blocks(certificate, self.timetable, "exact")
         return Finite(self.coder, certificate, self.timetable, self.size, self.claimed, self.sd, self._step).cost(None)
 
     @cached_property
@@ -385,13 +268,12 @@ class Endless(NoisySums):
         timetable: Timetable,
         size: int,
         claimed: Privacy,
-        releases: int,
-        longest: int,
         sd: float = 0.0,
     ) -> None:
+        releases, longest = planned(timetable)
         super().__init__(coder, size, math.inf, claimed, releases)
         self.timetable = timetable
-        self._planned = releases, longest
+        certificate = in_blocks(certificate, timetable)
         self.magnitude = certificate.magnitude
         moved = float(np.max(checked(certificate.at(2.0 ** np.arange(24)), certificate.magnitude)))
         self._most_draws = min(most_draws(claimed), coder.before(releases + 1) * size)
@@ -457,10 +339,7 @@ class Endless(NoisySums):
 
     def cost_for(self, certificate: Certificate) -> Cost:
         """The cost of this noise for another certificate."""
-        certificate = in_blocks(certificate, self.timetable, "exact")
-        return Endless(self.coder, certificate, self.timetable, self.size, self.claimed, *self._planned, self.sd).cost(
-            None
-        )
+        return Endless(self.coder, certificate, self.timetable, self.size, self.claimed, self.sd).cost(None)
 
     @cached_property
     def _total(self) -> Cost:
@@ -492,6 +371,7 @@ class LastingSums(OneStepSums):
     ) -> None:
         super().__init__(coder, size, math.inf, claimed, FOR_EVER)
         self.timetable = timetable
+        certificate = lasting(certificate, timetable)
         wait = distance(timetable)
         moved = float(checked(certificate.at(np.array([wait])), certificate.magnitude)[0])
         self.largest = certificate.magnitude * wait
@@ -528,22 +408,12 @@ class LastingSums(OneStepSums):
 
     def cost_for(self, certificate: Certificate) -> Cost:
         """The cost of this noise for another certificate."""
-        certificate = in_blocks(certificate, self.timetable, "exact")
         coder: Any = self.coder
         return type(self)(coder, certificate, self.timetable, self.size, self.claimed, self.sd, self._step).cost(None)
 
     @cached_property
     def _total(self) -> Cost:
         return total([Cost(self._mu**2), self._sampling(self._mu)])
-
-
-class LastingCoder(OneRowEach):
-    """A strategy in which the influence of a row ends exactly."""
-
-    @property
-    @abstractmethod
-    def life(self) -> int:
-        """Encoded rows that depend on a row, at most."""
 
 
 def distance(timetable: Timetable) -> int:
@@ -575,24 +445,15 @@ def planned(timetable: Timetable) -> tuple[int, int]:
     return len(rounds) - 1, max((b - a for a, b in pairwise(rounds)), default=1)
 
 
-def made_for(strategy: PrefixSum, n: int | None, participation: Participation) -> Coder:
-    """`coder_for`, or `coder` for one example, and for a strategy whose `coder` is newer than what it inherits."""
-    if participation == ONCE or not restores(strategy, "coder_for", "coder"):
-        return strategy.coder(n)
-    return strategy.coder_for(n, participation)
-
-
-def in_blocks(certificate: Certificate, timetable: Timetable, calibration: Calibration) -> Certificate:
+def in_blocks(certificate: Certificate, timetable: Timetable) -> Certificate:
     """The certificate, with no more rows of one unit between two releases than there are examples, if that is known.
 
     >>> from taciturn import every, private_sum, Privacy
     >>> stated = private_sum(1, 1.0, Privacy(1.0, 1e-6), 10).learner.certificate
-    >>> in_blocks(replace(stated, participation=Participation(4, 4)), Timetable(every(2), 10), "exact").participation
+    >>> in_blocks(replace(stated, participation=Participation(4, 4)), Timetable(every(2), 10)).participation
     Participation(rows=4, per_release=2, apart=1)
     """
     unit = certificate.participation
-    if unit != ONCE and calibration != "exact":
-        raise InvalidInput("the paper's noise protects one example. Use calibration='exact' for the rows of a user.")
     if unit.per_release == 1 or certificate.any_number:
         return certificate
     if timetable.horizon is None:
@@ -605,6 +466,21 @@ def in_blocks(certificate: Certificate, timetable: Timetable, calibration: Calib
             longest = max(longest, int(np.max(np.diff(rounds, prepend=last))))
             last = int(rounds[-1])
     return replace(certificate, participation=replace(unit, per_release=min(unit.per_release, longest)))
+
+
+def lasting(certificate: Certificate, timetable: Timetable) -> Certificate:
+    """The certificate in blocks of a stream that never ends; rejects one that is not proven for it."""
+    if not certificate.steady:
+        raise Unprovable(
+            "this learner's certificate is about a stream of stated length, and sums that forget never end. Use "
+            "BLT(), or state in the certificate that it holds for any number of examples (steady=True)."
+        )
+    if certificate.most is not None and distance(timetable) > certificate.most:
+        raise Unprovable(
+            f"this learner's certificate is proven for {certificate.most:,} examples between two releases, and "
+            f"there are {distance(timetable):,}. Publish more often."
+        )
+    return in_blocks(certificate, timetable)
 
 
 def reach(sensitivity: float, participation: Participation) -> float:

@@ -17,26 +17,7 @@ from numpy.typing import ArrayLike
 
 from taciturn._util.arrays import Array, Arrays, fixed
 from taciturn.accounting.unit import ONCE, Participation
-from taciturn.mechanisms.prefix_sum import PrefixSum
 from taciturn.mechanisms.strategy import OneRowEach, toeplitz_sensitivity
-
-
-@dataclass(frozen=True)
-class SquareRoot(PrefixSum):
-    """Prefix sums by the square root of the matrix of ones; memory grows with the number of releases.
-
-    >>> from taciturn import SquareRoot
-    >>> round(float(SquareRoot().errors(1024).max()), 2)
-    3.27
-    """
-
-    def coder(self, n: int | None) -> RootCoder:
-        """The strategy for n rows."""
-        return RootCoder(self.needs(n))
-
-    def restored_coder(self, n: int | None, numbers: Arrays) -> RootCoder:
-        """The same strategy: nothing in it is fitted."""
-        return self.coder(n)
 
 
 @dataclass(frozen=True)

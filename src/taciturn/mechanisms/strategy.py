@@ -228,3 +228,12 @@ class OneRowEach(Dense):
 
     def release_of(self, row: int) -> int:
         return row
+
+
+class LastingCoder(OneRowEach):
+    """A strategy in which the influence of a row ends exactly."""
+
+    @property
+    @abstractmethod
+    def life(self) -> int:
+        """Encoded rows that depend on a row, at most."""

@@ -27,43 +27,10 @@ from numpy.typing import ArrayLike
 
 from taciturn._util.arrays import Array, Arrays
 from taciturn.accounting.unit import ONCE, Participation
-from taciturn.mechanisms.prefix_sum import PrefixSum
 from taciturn.mechanisms.strategy import Dense
 
 SEARCHED = 16
 """Most blocks of one unit for which the worst pattern is searched."""
-
-
-@dataclass(frozen=True)
-class BinaryTree(PrefixSum):
-    """Prefix sums by a binary tree (Algorithm 5), with Honaker's refinement or without.
-
-    Parameters
-    ----------
-    refined : bool
-        Average each node with the sum of its children, as it is decoded: about a quarter less noise, at no cost.
-
-    Examples
-    --------
-    >>> from taciturn import BinaryTree
-    >>> [round(float(BinaryTree(refined).errors(1024).max()), 2) for refined in (False, True)]
-    [10.49, 7.99]
-    """
-
-    refined: bool = True
-
-    def coder(self, n: int | None) -> TreeCoder:
-        """The strategy for n rows."""
-        return TreeCoder(self.needs(n), self.refined)
-
-    def restored_coder(self, n: int | None, numbers: Arrays) -> TreeCoder:
-        """The same strategy: nothing in it is fitted."""
-        return self.coder(n)
-
-    @property
-    def is_the_papers(self) -> bool:
-        """The paper's tree is not refined."""
-        return not self.refined
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from taciturn._util.arrays import Array
 from taciturn.core.private import Private
 from taciturn.errors import Unprovable, not_negative
 from taciturn.learners.ftrl import FTRL
-from taciturn.mechanisms.prefix_sum import PrefixSum
+from taciturn.mechanisms.calibration import PrefixSum
 from taciturn.problem.multiclass import ScoresLoss
 from taciturn.problem.scalar_loss import ScalarLoss, Values
 from taciturn.problem.sets import WholeSpace

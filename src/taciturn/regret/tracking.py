@@ -11,7 +11,7 @@ import numpy as np
 from taciturn.core.private import Private
 from taciturn.core.release import Release
 from taciturn.errors import InvalidInput, Unprovable, integer
-from taciturn.mechanisms.decayed_blt import DecayedBLT
+from taciturn.mechanisms.calibration import DecayedBLT
 from taciturn.problem.problem import Problem
 from taciturn.regret.ftrl import noise_sds, parts
 from taciturn.regret.measure import replay

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from taciturn.accounting.cost import Cost, total
-from taciturn.accounting.ledger import Line
+from taciturn.accounting.ledger_rules import Line
 from taciturn.contract.contract import Contract
 from taciturn.core.state import new_name
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, TaciturnError

@@ -19,7 +19,7 @@ same charge is not made twice; until step 4 the database is rejected. ∎
 
 In a ledger that renews, what was lost counts in every period up to that of the recovery, and so does a stream that is
 closed because it is behind, from its first period on: lost rows were learnt before. That takes the clock of the ledger
-not to be behind the one by which they were by more than `taciturn.accounting.ledger.SKEW`.
+not to be behind the one by which they were by more than `taciturn.accounting.ledger_rules.SKEW`.
 
 Without a witness nothing is known about the lost commits: if the database is not where it was, or the caller says that
 it was restored, all its streams are closed; what else was opened since the backup is nowhere, and the user must know of
@@ -37,10 +37,10 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from taciturn.accounting.cost import FREE, Cost, total
-from taciturn.accounting.ledger import (
+from taciturn.accounting.ledger import Ledger
+from taciturn.accounting.ledger_rules import (
     EARLIEST,
     Learnt,
-    Ledger,
     Line,
     check_room,
     entering,

@@ -58,11 +58,11 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from taciturn.accounting.cost import FREE, Cost, total
-from taciturn.accounting.ledger import (
+from taciturn.accounting.ledger import Ledger
+from taciturn.accounting.ledger_rules import (
     JUST_NOW,
     Clock,
     Learnt,
-    Ledger,
     Line,
     Position,
     at_most,

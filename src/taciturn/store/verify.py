@@ -24,7 +24,8 @@ import numpy as np
 from taciturn._util.arrays import Array
 from taciturn.accounting.cost import Cost, total
 from taciturn.accounting.history import FIRST, Event, Verified, first_fault
-from taciturn.accounting.ledger import Ledger, Line, at_most, read_cost, sums_from
+from taciturn.accounting.ledger import Ledger
+from taciturn.accounting.ledger_rules import Line, at_most, read_cost, sums_from
 from taciturn.accounting.unit import covers
 from taciturn.core.fingerprint import VERSION, defaults_of, first_name, name_of
 from taciturn.core.private import Private

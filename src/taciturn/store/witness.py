@@ -42,7 +42,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from taciturn.accounting.cost import FREE, Cost, total
-from taciturn.accounting.ledger import read_cost, written
+from taciturn.accounting.ledger_rules import read_cost, written
 from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable
 from taciturn.store.database import Database, OutcomeUnknown, Row, StoreReplaced, Transaction
 

@@ -30,9 +30,9 @@ from taciturn.errors import TaciturnError
 from taciturn.estimators.stream import Stream
 from taciturn.learners.ftrl import FTRL
 from taciturn.learners.linear_bandit import LinearBandit
+from taciturn.mechanisms.calibration import PrefixSum
 from taciturn.mechanisms.decayed_blt import DecayedCoder
 from taciturn.mechanisms.decoded_noise import DecodedNoise, linear_coder
-from taciturn.mechanisms.prefix_sum import PrefixSum
 from taciturn.plan import Plan
 
 Kind = Literal["exact", "simulated", "estimated"]

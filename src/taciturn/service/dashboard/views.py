@@ -23,7 +23,8 @@ from scipy.special import ndtri
 from taciturn._util.arrays import Array, Integers
 from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.history import FIRST, Event, first_fault
-from taciturn.accounting.ledger import Ledger, Line, read_cost
+from taciturn.accounting.ledger import Ledger
+from taciturn.accounting.ledger_rules import Line, read_cost
 from taciturn.columns.kinds import Bins, Categories, Column, Date, Hashed, PrivateRange, Range, Text
 from taciturn.columns.labels import probabilities
 from taciturn.columns.values import PlainValues
