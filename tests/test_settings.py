@@ -816,6 +816,7 @@ UNCERTIFIED = {
     "taciturn.accounting.gdp.doubled",
     "taciturn.accounting.gdp.largest_true",
     "taciturn.accounting.gdp.last_true",
+    "taciturn.accounting.zcdp.least_value",
     "taciturn.checks.check_learner",
     "taciturn.checks.check_loss",
     "taciturn.checks.check_set",

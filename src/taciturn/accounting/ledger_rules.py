@@ -132,6 +132,7 @@ class Line:
     def holds(self, period: int) -> bool:
         """Whether its reservation counts in a period; in a ledger that does not renew, always.
 
+        >>> from taciturn.accounting.cost import FREE
         >>> stream = Line(gaussian(0.1), FREE, first=5, last=6)
         >>> [stream.holds(period) for period in (4, 5, 6, 7)]
         [False, True, True, True]
@@ -213,6 +214,7 @@ def sums_from(first: int | None, lines: Iterable[Line]) -> list[tuple[int | None
 
     The sum of all lines, if `first` is None: the ledger does not renew.
 
+    >>> from taciturn.accounting.cost import FREE
     >>> lines = [Line(gaussian(0.1), FREE, first=4, last=4, closed=True), Line(gaussian(0.2), FREE, first=7, last=7)]
     >>> [(period, round(cost.mu_squared, 6)) for period, cost in sums_from(4, lines)]
     [(4, 0.1), (7, 0.2)]
@@ -378,7 +380,7 @@ class rejections_told:  # noqa: N801 - read as a function, in a `with` statement
 def largest_mu(privacy: Privacy, reserved: Cost) -> float:
     """The mu of the largest Gaussian cost that fits a budget in addition to what is `reserved`.
 
-    >>> round(largest_mu(Privacy(1.0, 1e-6), FREE) / Privacy(1.0, 1e-6).mu, 6)
+    >>> round(largest_mu(Privacy(1.0, 1e-6), Cost()) / Privacy(1.0, 1e-6).mu, 6)
     1.0
     """
     low, high = 0.0, privacy.mu
