@@ -225,8 +225,8 @@ MUTANTS = (
     Mutant(
         "labels are taken after the wait",
         "store/events.py",
-        "elif found.number <= sealed or found.due <= time:",
-        "elif found.number <= sealed:",
+        "elif progress.ended(found.number, found.due <= time):",
+        "elif progress.ended(found.number):",
     ),
     Mutant(
         "visitors draw from one random generator",
@@ -267,8 +267,8 @@ MUTANTS = (
     Mutant(
         "a bandit goes on with decisions of another time",
         "bandits/private_bandit.py",
-        "if waiting.first != stream.t + 1 or not intact:",
-        "if not intact:",
+        "if log.progress.learnt != stream.t:",
+        "if log.progress.learnt < 0:",
     ),
     Mutant(
         "a clock that is set back begins an old period again",
@@ -466,16 +466,15 @@ MUTANTS = (
     ),
     Mutant(
         "rows enter when their rewards come",
-        "bandits/private_bandit.py",
-        "                return self._waiting.reward(rounds, values)\n",
-        "                self._closed = int(rounds.max())\n"
-        "                return self._waiting.reward(rounds, values)\n",
+        "core/events.py",
+        "        return ended, again\n",
+        "        self.seal(int(numbers.max()))\n        return ended, again\n",
     ),
     Mutant(
         "a decision of another bandit learnt as one of this",
-        "bandits/private_bandit.py",
-        "            if each not in self._streams:\n                return False\n",
-        "            if each not in self._streams:\n                continue\n",
+        "core/events.py",
+        "            if each not in self._ids:\n                return False\n",
+        "            if each not in self._ids:\n                continue\n",
     ),
     Mutant(
         "negative entries let through: by the definition",
