@@ -79,7 +79,7 @@ class Progress(NamedTuple):
 
     def open(self, count: int = 1) -> Progress:
         """With the next events opened."""
-        return self._replace(opened=self.opened + count)
+        return Progress(self.opened + count, self.sealed, self.learnt)
 
     def ended(self, number: Any, over: Any = False) -> Any:
         """Whether an event takes no label any more, and may be sealed after those before it; or which of an array.
@@ -90,7 +90,7 @@ class Progress(NamedTuple):
 
     def seal(self, last: int) -> Progress:
         """With the events up to this number sealed."""
-        return self._replace(sealed=max(self.sealed, min(last, self.opened)))
+        return Progress(self.opened, max(self.sealed, min(last, self.opened)), self.learnt)
 
     def learn(self, t: int, name: str = "the stream") -> Progress:
         """With the events up to round t learnt; an error if one of them is not sealed."""
@@ -98,7 +98,7 @@ class Progress(NamedTuple):
             raise StateConflict(
                 f"round {t} of {name} is that of an event that is not sealed. Its rows are events: open them."
             )
-        return self._replace(learnt=max(self.learnt, t))
+        return Progress(self.opened, self.sealed, max(self.learnt, t))
 
 
 class _Held(NamedTuple):
@@ -113,11 +113,10 @@ class _Held(NamedTuple):
 
     def with_room(self, size: int, start: int = 0) -> _Held:
         """The events from one on, in new arrays of this size."""
-        made = []
+        made, end = [], self.progress.waiting
         for array in (self.labels, *self.columns):
-            kept = array[start : self.progress.waiting]
             made.append(np.empty((size, *array.shape[1:]), dtype=array.dtype))
-            made[-1][: len(kept)] = kept
+            made[-1][: end - start] = array[start:end]
         return _Held(self.progress, made[0], tuple(made[1:]))
 
 
@@ -171,13 +170,14 @@ class MemoryLog:
     def open(self, *rows: Any) -> None:
         """Open events: a value of each column for each."""
         held, count = self._held, len(rows[0])
-        start, end = held.progress.waiting, held.progress.waiting + count
+        start = held.progress.waiting
+        end = start + count
         if end > len(held.labels):
             held = held.with_room(max(2 * len(held.labels), end, 16))
         held.labels[start:end] = np.nan
         for column, values in zip(held.columns, rows, strict=True):
             column[start:end] = values
-        self._held = held._replace(progress=held.progress.open(count))
+        self._held = _Held(held.progress.open(count), held.labels, held.columns)
 
     def close(self, numbers: Integers, labels: Array, ids: Sequence[str] = ()) -> tuple[Flags, Flags]:
         """Store the labels of events, but for those that are not finite; which came too late, and which a second time.
@@ -188,13 +188,12 @@ class MemoryLog:
         if not self._knows(numbers, ids):
             raise UnknownEvent("there is no such event. Give those that were opened here.")
         held = self._held
-        ended, again = held.progress.ended(numbers), np.zeros(len(numbers), dtype=bool)
+        ended, places = held.progress.ended(numbers), numbers - held.progress.learnt - 1
+        again = ~ended & ~np.isnan(held.labels[np.where(ended, 0, places)])
         if len(numbers) > 1:
-            again[:] = True
-            again[np.unique(numbers, return_index=True)[1]] = False
-        places = numbers - held.progress.learnt - 1
-        again[~ended] |= ~np.isnan(held.labels[places[~ended]])
-        right = np.isfinite(labels) & ~ended & ~again
+            first = np.unique(numbers, return_index=True)[1]
+            again |= np.isin(np.arange(len(numbers)), first, invert=True)
+        right = np.isfinite(labels) & ~(ended | again)
         held.labels[places[right]] = labels[right]
         return ended, again
 
@@ -217,7 +216,8 @@ class MemoryLog:
     def seal(self, last: int) -> None:
         """Let the events up to this number take no label any more."""
         held = self._held
-        self._held = held._replace(progress=held.progress.seal(last))
+        if last > held.progress.sealed:
+            self._held = _Held(held.progress.seal(last), held.labels, held.columns)
 
     def sealed(self) -> tuple[NDArray[Any], ...]:
         """Labels and columns of the sealed events that are not learnt."""
@@ -228,9 +228,11 @@ class MemoryLog:
     def learn(self, t: int) -> None:
         """Erase the events up to round t, which was stored; an error if one of them is not sealed."""
         held = self._held
-        progress = held.progress.learn(t)
-        if done := progress.learnt - held.progress.learnt:
-            self._held = held.with_room(max(2 * progress.waiting, 16), done)._replace(progress=progress)
+        if t > held.progress.learnt:
+            progress = held.progress.learn(t)
+            done = progress.learnt - held.progress.learnt
+            left = held.with_room(max(2 * progress.waiting, 16), done)
+            self._held = _Held(progress, left.labels, left.columns)
 
     @property
     def arrays(self) -> Arrays:
