@@ -55,7 +55,7 @@ SELECTED = (
     "core/test_staged.py::test_a_split_may_cost_more_than_any_part",
     "learners/test_bin_counts.py::test_excluded_and_bad_rows_have_no_influence_and_no_label",
     "accounting/test_ledger.py",
-    "accounting/test_renewal.py::test_someone_in_all_streams_pays_the_sum",
+    "test_renewal.py::test_someone_in_all_streams_pays_the_sum",
     "runs/test_renewal.py::test_a_run_is_closed_and_followed[one]",
     "algorithms/test_selection.py::test_a_row_pays_for_its_part_and_for_no_more",
     "algorithms/test_selection.py::test_an_exact_choice_would_be_refuted",
@@ -665,7 +665,7 @@ MUTANTS = (
     ),
     Mutant(
         "someone in two streams promised what the last of them says",
-        "accounting/renewal.py",
+        "renewal.py",
         "return {name: total(each[name] for each in by_stream).epsilon(self.delta) for name in shared}",
         "return {name: by_stream[-1][name].epsilon(self.delta) for name in shared}",
     ),

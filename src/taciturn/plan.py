@@ -123,7 +123,6 @@ from numpy.typing import NDArray
 
 from taciturn._util.html import card, facts
 from taciturn.accounting.gdp import Privacy
-from taciturn.accounting.renewal import Renewal
 from taciturn.accounting.unit import EXAMPLE, Unit, User
 from taciturn.algorithms.objective_perturbation import ObjectivePerturbation
 from taciturn.algorithms.recipes import class_sums, pftrl, pgiga, pigd, pqftl
@@ -164,6 +163,7 @@ from taciturn.problem.random_features import RandomFeatures
 from taciturn.problem.scalar_loss import ScalarLoss
 from taciturn.problem.sets import WholeSpace
 from taciturn.problem.weighted import unweighted
+from taciturn.renewal import Renewal
 
 Forget = int | Literal["auto"] | Sequence[int]
 """A window in examples, several of them, or "auto"."""
@@ -252,7 +252,8 @@ class Plan:
         ranges first, learn anew; until their first release the model to use is the one that they follow.
 
         >>> from taciturn import Hinge, L2Ball, Privacy, Problem
-        >>> from taciturn.accounting.renewal import Charge, Renewal
+        >>> from taciturn.accounting.guarantee import Charge
+        >>> from taciturn.renewal import Renewal
         >>> plan = recommend(Problem(Hinge(), L2Ball(1.0), dimension=2), Privacy(1.0, 1e-6), horizon=1_000)
         >>> renewal = Renewal((0.6, 0.0), (Charge.of(plan.private.guarantee),))
         >>> plan.following(renewal).private.learner.center

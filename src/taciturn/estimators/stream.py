@@ -17,9 +17,8 @@ from taciturn._util.html import budget_bar, card, facts
 from taciturn._util.output import rounded_up
 from taciturn._util.process import process_number
 from taciturn.accounting.cost import Cost, Spent
-from taciturn.accounting.guarantee import Guarantee
+from taciturn.accounting.guarantee import Charge, Guarantee
 from taciturn.accounting.ledger import Ledger, LedgerLike, as_ledger
-from taciturn.accounting.renewal import Charge, Renewal
 from taciturn.core.accounted import Prepared
 from taciturn.core.release import Releases
 from taciturn.core.state import State, read_extra
@@ -27,6 +26,7 @@ from taciturn.drift import Drift
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, TaciturnError, Unprovable
 from taciturn.plan import Plan
 from taciturn.problem.problem import Problem
+from taciturn.renewal import Renewal
 from taciturn.streams.published import Published
 
 

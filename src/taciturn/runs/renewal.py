@@ -18,11 +18,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from taciturn.accounting.cost import FREE
+from taciturn.accounting.guarantee import Charge
 from taciturn.accounting.ledger import Ledger
-from taciturn.accounting.renewal import Charge, Promise, Renewal
 from taciturn.core.state import SIMULATION
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict
 from taciturn.plan import Plan
+from taciturn.renewal import Promise, Renewal
 from taciturn.runs.files import Folder
 from taciturn.runs.run import NAME, SERVED, Run, begin, resume
 from taciturn.store import Saved, Store

@@ -31,8 +31,8 @@ from typing import Any, NamedTuple, Protocol
 
 from taciturn._util.arrays import Array, Arrays, same
 from taciturn.accounting.cost import FREE, Cost, Spent, total
+from taciturn.accounting.guarantee import Charge
 from taciturn.accounting.ledger import Ledger, Position
-from taciturn.accounting.renewal import Charge
 from taciturn.core.accounted import Prepared
 from taciturn.core.block_sums import Admission, BlockSums
 from taciturn.core.hashed_rows import HashedRows, Map

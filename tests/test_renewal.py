@@ -31,7 +31,7 @@ from taciturn import (
     private_sum,
 )
 from taciturn.accounting.cost import Cost, gaussian
-from taciturn.accounting.renewal import Charge, Promise, Renewal
+from taciturn.accounting.guarantee import Charge
 from taciturn.core.loop import Definition, Loop
 from taciturn.estimators.river import PrivateLogisticRegression as RiverLogistic
 from taciturn.estimators.settings import Settings
@@ -39,6 +39,7 @@ from taciturn.estimators.sklearn import PrivateLinearRegression, PrivateLinearSV
 from taciturn.estimators.stream import Stream
 from taciturn.plan import recommend
 from taciturn.regret import ftrl_regret_bound
+from taciturn.renewal import Promise, Renewal
 
 
 def guarantee(epsilon, unit=None, neighbours="replace"):

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from taciturn.accounting.renewal import Renewal
 from taciturn.columns.encoder import ColumnEncoder
 from taciturn.columns.target import Number
 from taciturn.core.state import fingerprint
 from taciturn.errors import InvalidInput
 from taciturn.estimators.settings import Settings
 from taciturn.plan import Plan
+from taciturn.renewal import Renewal
 
 
 def with_meaning(

@@ -25,45 +25,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from taciturn._util.output import rounded_up
-from taciturn.accounting.cost import Cost, total
-from taciturn.accounting.gdp import SMALLEST
-from taciturn.accounting.guarantee import Guarantee
+from taciturn.accounting.cost import total
+from taciturn.accounting.guarantee import Charge, Guarantee
 from taciturn.errors import InvalidInput
-
-_OTHERS = {"replace": "zero-out", "zero-out": "replace"}
-
-
-@dataclass(frozen=True)
-class Charge:
-    """What one stream costs: the name of its unit, its delta, and its cost by neighbour relation."""
-
-    unit: str
-    delta: float
-    costs: tuple[tuple[str, Cost], ...]
-
-    @classmethod
-    def of(cls, guarantee: Guarantee) -> Charge:
-        """The charge of a stream with this guarantee: of all that it can ever publish."""
-        costs = [(guarantee.neighbours, guarantee.delivered)]
-        if guarantee.other is not None:
-            costs.append((_OTHERS[guarantee.neighbours], guarantee.other))
-        return cls(guarantee.unit.name, guarantee.claimed.delta, tuple(costs))
-
-    @property
-    def plain(self) -> bool:
-        """Whether part of it is known as one (epsilon, delta) alone, as of a search: such deltas add."""
-        return any(cost.plain_delta > SMALLEST for _, cost in self.costs)
-
-    def as_data(self) -> dict[str, Any]:
-        """As JSON can hold it, without rounding."""
-        costs = {relation: [part.hex() for part in cost.parts] for relation, cost in self.costs}
-        return {"unit": self.unit, "delta": self.delta, "costs": costs}
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Charge:
-        """What `as_data` gave."""
-        costs = ((str(name), Cost(*map(float.fromhex, parts))) for name, parts in data["costs"].items())
-        return cls(str(data["unit"]), float(data["delta"]), tuple(costs))
 
 
 @dataclass(frozen=True)
