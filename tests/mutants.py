@@ -145,8 +145,8 @@ MUTANTS = (
     Mutant(
         "a successor starts from a model that is not visible",
         "service/service.py",
-        "renewal_of(self.store, closing, closes.contract.delta, closes.view.k)",
-        "renewal_of(self.store, closing, closes.contract.delta)",
+        "renewal_of(self.store, closing, before.delta, closes.view.k, seeded",
+        "renewal_of(self.store, closing, before.delta, seeded",
     ),
     Mutant(
         "shown before the commit",

@@ -100,7 +100,7 @@ def test_renewals_are_plain_data():
     first = Renewal((0.1, 1e-17), (Charge.of(guarantee(1.0)),))
     again = Renewal.from_data(json.loads(json.dumps(first.as_data())))
     assert again == first
-    assert len(first.after([0.2, 0.3], guarantee(0.5)).charges) == 2
+    assert len(Renewal.of([0.2, 0.3], guarantee(0.5), before=first).charges) == 2
     with pytest.raises(InvalidInput, match="released model"):
         Renewal((math.nan,), first.charges)
     with pytest.raises(InvalidInput, match="released model"):

@@ -245,8 +245,8 @@ class Plan:
     renewal: Renewal | None = None
     means: tuple[tuple[str, str], ...] = ()
 
-    def following(self, renewal: Renewal) -> Plan:
-        """The plan of a stream that follows another: it starts from the model that the other has released.
+    def following(self, renewal: Renewal | None) -> Plan:
+        """The plan of a stream that follows another, if it does: it starts from the model that the other has released.
 
         FTRL and PQFTL are held back there by what holds them back at 0 otherwise. Other learners, and streams that find
         ranges first, learn anew; until their first release the model to use is the one that they follow.
@@ -259,6 +259,8 @@ class Plan:
         >>> plan.following(renewal).private.learner.center
         (0.6, 0.0)
         """
+        if renewal is None:
+            return self
         expect("renewal", renewal, isinstance(renewal, Renewal), "model.renewal_, of a fitted model")
         private = self.private
         if len(renewal.point) != private.problem.size:

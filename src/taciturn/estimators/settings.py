@@ -212,7 +212,7 @@ class Settings:
                 f"private FTRL publishes every point at which it takes gradients, so release='last' is not for "
                 f"{type(problem.loss).__name__} with these settings. Leave release= out."
             )
-        return plan if self.renew is None else plan.following(self.renew)
+        return plan.following(self.renew)
 
     def problem(self, dimension: int, horizon: int | None = None, once: bool = False) -> Problem:
         """The problem with `dimension` features and `horizon` examples, for a stream, or for one release of all."""

@@ -17,7 +17,7 @@ from taciturn._util.html import budget_bar, card, facts
 from taciturn._util.output import rounded_up
 from taciturn._util.process import process_number
 from taciturn.accounting.cost import Cost, Spent
-from taciturn.accounting.guarantee import Charge, Guarantee
+from taciturn.accounting.guarantee import Guarantee
 from taciturn.accounting.ledger import Ledger, LedgerLike, as_ledger
 from taciturn.core.accounted import Prepared
 from taciturn.core.release import Releases
@@ -257,10 +257,7 @@ class Stream:
         """The same, of a stream that is part of something with this guarantee, such as a search."""
         if not self.k:
             raise NotReleased("nothing was released yet, so there is no model to start from. Learn more rows first.")
-        before = self.plan.renewal
-        if before is not None:
-            return before.after(self.model.tolist(), guarantee, self.plan.means)
-        return Renewal(tuple(self.model.tolist()), (Charge.of(guarantee),), self.plan.means)
+        return Renewal.of(self.model.tolist(), guarantee, self.plan.means, self.plan.renewal)
 
     @property
     def drift(self) -> Drift | None:

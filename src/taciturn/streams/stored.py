@@ -44,13 +44,11 @@ from taciturn.drift import Drift
 from taciturn.errors import InvalidInput, StateConflict
 from taciturn.plan import Plan
 from taciturn.problem.problem import Problem
+from taciturn.renewal import CHARGE
 from taciturn.store import Chunk, Lease, Request, Saved, Store
 from taciturn.store.database import StoreReplaced
 from taciturn.streams.lines import lines_of
 from taciturn.streams.published import Published
-
-CHARGE = "charge"
-"""Key of what a stream costs by neighbour relation, in what is public about it."""
 
 _WATCHED_ROWS = 2**8  # rows that are evaluated by one model, with diagnostics
 _MOST_ENTRIES = 2**19  # entries of all points that are released at once
