@@ -398,8 +398,8 @@ def begin_log(now: Transaction, lineage: str, t: int) -> None:
 
 def learn_events(now: Transaction, saved: Saved, t: int, time: int) -> None:
     """Erase the events up to round t, which a commit has learnt; an error if one of them is not sealed."""
-    found = now.rows("SELECT opened, sealed FROM event_logs WHERE lineage = ? /*lock*/", saved.lineage)
-    Progress(*map(int, found[0]), saved.position[1]).learn(t, saved.name)
+    [(opened, sealed)] = now.rows("SELECT opened, sealed FROM event_logs WHERE lineage = ? /*lock*/", saved.lineage)
+    Progress(int(opened), int(sealed), saved.position[1]).learn(t, saved.name)
     now.execute(
         "UPDATE stream_events SET content = NULL, label = NULL WHERE lineage = ? AND number > ? AND number <= ?",
         saved.lineage,
