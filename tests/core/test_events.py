@@ -10,7 +10,7 @@ import pytest
 from interrupting import At, every_step
 from taciturn import StateConflict
 from taciturn.core import events
-from taciturn.core.events import MemoryLog, UnknownEvent
+from taciturn.core.events import MemoryLog
 
 pytestmark = pytest.mark.privacy
 
@@ -50,37 +50,6 @@ def test_an_interrupt_never_mixes_events():
 
 def _interrupt() -> None:
     raise KeyboardInterrupt
-
-
-def test_an_event_that_takes_a_label_is_not_learnt():
-    log = empty_log()
-    log.open([1.0, 2.0], None)
-    log.seal(1)
-    with pytest.raises(StateConflict, match="not sealed"):
-        log.learn(2)
-    log.learn(1)
-    assert log.progress == (2, 1, 1)
-
-
-def test_a_log_goes_on_from_its_arrays():
-    """Of what was opened after them only those know that opened it."""
-    first = empty_log()
-    first.open([1.0, 2.0, 3.0], ["anna", 2, None])
-    first.close(np.array([3]), np.array([0.5]))
-    first.seal(1)
-    second = empty_log().resumed(first.arrays)
-    assert second.progress == first.progress == (3, 1, 0)
-    for log in (first, second):
-        log.open([4.0], None)
-    ended, again = second.close(np.array([1, 2, 3, 4]), np.ones(4), [first.id] * 3 + [second.id])
-    assert (ended.tolist(), again.tolist()) == ([True, False, False, False], [False, False, True, False])
-    for ids in ([first.id], [second.id, "of another"]):
-        with pytest.raises(UnknownEvent):
-            second.close(np.array([4, 4])[: len(ids)], np.ones(len(ids)), ids)
-    second.seal(4)
-    labels, x, users = second.sealed()
-    assert (x.tolist(), users.tolist()) == ([1.0, 2.0, 3.0, 4.0], ["anna", 2, None, None])
-    assert np.array_equal(labels, [np.nan, 1.0, 0.5, 1.0], equal_nan=True)
 
 
 @pytest.mark.parametrize(

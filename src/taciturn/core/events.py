@@ -275,7 +275,9 @@ class MemoryLog:
             if labels.ndim != 1 or labels.dtype != np.float64 or not (known and progress.intact):
                 raise ValueError
         except (KeyError, ValueError, TypeError):
-            raise StateConflict("this file has no intact events beside its state. Give an intact copy.") from None
+            raise StateConflict(
+                "this file has no intact events, such as decisions of a bandit, beside its state. Give an intact copy."
+            ) from None
         self._held = _Held(progress, labels, tuple(columns)).with_room(max(2 * len(labels), 16))
         self._ids = {**dict(zip(ids.tolist(), first.tolist(), strict=True)), new_name(): progress.opened + 1}
         return self
