@@ -467,8 +467,8 @@ MUTANTS = (
     Mutant(
         "rows enter when their rewards come",
         "core/events.py",
-        "        return ended, again\n",
-        "        self.seal(int(numbers.max()))\n        return ended, again\n",
+        "        return stored, ended, again\n",
+        "        self.seal(int(numbers.max()))\n        return stored, ended, again\n",
     ),
     Mutant(
         "a decision of another bandit learnt as one of this",

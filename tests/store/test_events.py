@@ -130,7 +130,7 @@ def test_in_memory_and_in_a_database_the_same_rules_hold(memory, seed):
         elif step == "close":
             number, label = rng.integers([0, 0], [progress.opened + 2, 1000]).tolist()
             try:
-                ended, again = held.close(np.array([number]), np.array([float(label)]))
+                _, ended, again = held.close(np.array([number]), np.array([float(label)]))
                 expected = EventEnded if ended[0] else EventConflict if again[0] else int
             except UnknownEvent:
                 expected = UnknownEvent

@@ -292,24 +292,22 @@ class PrivateBandit(Keywords):
             if rounds.size and rounds.min() == 0:
                 raise InvalidInput("a reward came for a decision of learn=False, which has no round. Leave it out.")
             try:
-                late, again = self._log.close(rounds, values, streams)
+                stored, late, _ = self._log.close(rounds, values, streams)
             except UnknownEvent:
                 error = f"a reward came for a decision that was not made here. {_RETURNED}"
                 raise UnknownEvent(error) from None
-        finite = np.isfinite(values)
-        wrong = late | again | ~finite
-        if not wrong.any():
+        if stored.all():
             return
-        stored = "" if wrong.all() else " The others of this call are stored."
-        if not finite.all():
-            raise InvalidInput(f"a reward is a finite number. Leave a decision out that has none.{stored}")
+        others = " The others of this call are stored." if stored.any() else ""
+        if not np.isfinite(values).all():
+            raise InvalidInput(f"a reward is a finite number. Leave a decision out that has none.{others}")
         if late.any():
             raise EventEnded(
                 f"a reward came too late: with wait={self.wait}, it must come before the "
                 f"{'next' if self.wait == 1 else f'{self.wait:,}th further'} decision. State a longer wait=, or leave "
-                f"the reward out.{stored}"
+                f"the reward out.{others}"
             )
-        raise EventConflict(f"a decision has one reward, and one of these has come before. Leave it out.{stored}")
+        raise EventConflict(f"a decision has one reward, and one of these has come before. Leave it out.{others}")
 
     def flush(self, now: datetime | None = None) -> None:
         """Enter the rows of all decisions so far, without waiting for more rewards; call it at public times only."""

@@ -141,9 +141,9 @@ class MemoryLog:
     --------
     >>> log = MemoryLog({"x": np.empty(0)}, "y")
     >>> log.open([0.5, 0.25])
-    >>> ended, again = log.close(np.array([2, 2]), np.array([1.0, 3.0]))
-    >>> ended.tolist(), again.tolist()
-    ([False, False], [False, True])
+    >>> stored, ended, again = log.close(np.array([2, 2]), np.array([1.0, 3.0]))
+    >>> stored.tolist(), ended.tolist(), again.tolist()
+    ([True, False], [False, False], [False, True])
     >>> log.seal(2)
     >>> log.sealed()
     (array([nan,  1.]), array([0.5 , 0.25]))
@@ -179,23 +179,23 @@ class MemoryLog:
             column[start:end] = values
         self._held = _Held(held.progress.open(count), held.labels, held.columns)
 
-    def close(self, numbers: Integers, labels: Array, ids: Sequence[str] = ()) -> tuple[Flags, Flags]:
-        """Store the labels of events, but for those that are not finite; which came too late, and which a second time.
+    def close(self, numbers: Integers, labels: Array, ids: Sequence[str] = ()) -> tuple[Flags, Flags, Flags]:
+        """Store labels of events; which are stored, which came too late, and which a second time.
 
-        These are not stored, and keep no other from it. `ids` are those of the logs that opened the events, or one that
-        opened them all; an event that is not known is an error for all.
+        The others are not finite. What is not stored keeps no other label from it. `ids` are those of the logs that
+        opened the events, or one that opened them all; an event that is not known is an error for all.
         """
         if not self._knows(numbers, ids):
             raise UnknownEvent("there is no such event. Give those that were opened here.")
         held = self._held
         ended, places = held.progress.ended(numbers), numbers - held.progress.learnt - 1
-        again = ~ended & ~np.isnan(held.labels[np.where(ended, 0, places)])
+        again = ~(ended | np.isnan(held.labels[np.maximum(places, 0)]))
         if len(numbers) > 1:
             first = np.unique(numbers, return_index=True)[1]
             again |= np.isin(np.arange(len(numbers)), first, invert=True)
-        right = np.isfinite(labels) & ~(ended | again)
-        held.labels[places[right]] = labels[right]
-        return ended, again
+        stored = np.isfinite(labels) & ~(ended | again)
+        held.labels[places[stored]] = labels[stored]
+        return stored, ended, again
 
     def _knows(self, numbers: Integers, ids: Sequence[str]) -> bool:
         if not numbers.size:
