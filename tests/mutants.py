@@ -56,7 +56,7 @@ SELECTED = (
     "core/test_staged.py::test_a_split_may_cost_more_than_any_part",
     "learners/test_bin_counts.py::test_excluded_and_bad_rows_have_no_influence_and_no_label",
     "accounting/test_ledger.py",
-    "accounting/test_renewal.py::test_someone_in_all_streams_pays_the_sum",
+    "test_renewal.py::test_someone_in_all_streams_pays_the_sum",
     "runs/test_renewal.py::test_a_run_is_closed_and_followed[one]",
     "algorithms/test_selection.py::test_a_row_pays_for_its_part_and_for_no_more",
     "algorithms/test_selection.py::test_an_exact_choice_would_be_refuted",
@@ -146,8 +146,8 @@ MUTANTS = (
     Mutant(
         "a successor starts from a model that is not visible",
         "service/service.py",
-        "renewal_of(self.store, closing, closes.contract.delta, closes.view.k)",
-        "renewal_of(self.store, closing, closes.contract.delta)",
+        "renewal_of(self.store, closing, before.delta, closes.view.k, seeded",
+        "renewal_of(self.store, closing, before.delta, seeded",
     ),
     Mutant(
         "shown before the commit",
@@ -226,8 +226,8 @@ MUTANTS = (
     Mutant(
         "labels are taken after the wait",
         "store/events.py",
-        "elif found.number <= sealed or found.due <= time:",
-        "elif found.number <= sealed:",
+        "elif progress.ended(found.number, found.due <= time):",
+        "elif progress.ended(found.number):",
     ),
     Mutant(
         "visitors draw from one random generator",
@@ -268,8 +268,8 @@ MUTANTS = (
     Mutant(
         "a bandit goes on with decisions of another time",
         "bandits/private_bandit.py",
-        "if waiting.first != stream.t + 1 or not intact:",
-        "if not intact:",
+        "if log.progress.learnt != stream.t:",
+        "if log.progress.learnt < 0:",
     ),
     Mutant(
         "a clock that is set back begins an old period again",
@@ -485,16 +485,15 @@ MUTANTS = (
     ),
     Mutant(
         "rows enter when their rewards come",
-        "bandits/private_bandit.py",
-        "                return self._waiting.reward(rounds, values)\n",
-        "                self._closed = int(rounds.max())\n"
-        "                return self._waiting.reward(rounds, values)\n",
+        "core/events.py",
+        "        return stored, ended, again\n",
+        "        self.seal(int(numbers.max()))\n        return stored, ended, again\n",
     ),
     Mutant(
         "a decision of another bandit learnt as one of this",
-        "bandits/private_bandit.py",
-        "            if each not in self._streams:\n                return False\n",
-        "            if each not in self._streams:\n                continue\n",
+        "core/events.py",
+        "            if each not in self._ids:\n                return False\n",
+        "            if each not in self._ids:\n                continue\n",
     ),
     Mutant(
         "negative entries let through: by the definition",
@@ -685,7 +684,7 @@ MUTANTS = (
     ),
     Mutant(
         "someone in two streams promised what the last of them says",
-        "accounting/renewal.py",
+        "renewal.py",
         "return {name: total(each[name] for each in by_stream).epsilon(self.delta) for name in shared}",
         "return {name: by_stream[-1][name].epsilon(self.delta) for name in shared}",
     ),

@@ -15,8 +15,8 @@ SOURCE = Path(__file__).parents[1] / "src"
 
 ORDER = (
     "errors | _util < accounting < problem | noise < core < learners | mechanisms < compiled | algorithms < store"
-    " < memories | drift < averages | plan | regret | checks | columns < streams < audit | datasets | estimators"
-    " < bandits < contract < readers < runs | reproduce | client < engines < service | spark < cli"
+    " < memories | drift | renewal < averages | plan | regret | checks | columns < streams < audit | datasets"
+    " | estimators < bandits < contract < readers < runs | reproduce | client < engines < service | spark < cli"
 )
 RANK = {name.strip(): rank for rank, group in enumerate(ORDER.split("<")) for name in group.split("|")}
 LAZY = {"taciturn.__init__", "taciturn.__main__"}  # the front doors may import anything

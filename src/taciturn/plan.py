@@ -123,7 +123,6 @@ from numpy.typing import NDArray
 
 from taciturn._util.html import card, facts
 from taciturn.accounting.gdp import Privacy
-from taciturn.accounting.renewal import Renewal
 from taciturn.accounting.unit import EXAMPLE, Unit, User
 from taciturn.algorithms.objective_perturbation import ObjectivePerturbation
 from taciturn.algorithms.recipes import class_sums, pftrl, pgiga, pigd, pqftl
@@ -161,6 +160,7 @@ from taciturn.problem.random_features import RandomFeatures
 from taciturn.problem.scalar_loss import ScalarLoss
 from taciturn.problem.sets import WholeSpace
 from taciturn.problem.weighted import unweighted
+from taciturn.renewal import Renewal
 
 Forget = int | Literal["auto"] | Sequence[int]
 """A window in examples, several of them, or "auto"."""
@@ -242,19 +242,22 @@ class Plan:
     renewal: Renewal | None = None
     means: tuple[tuple[str, str], ...] = ()
 
-    def following(self, renewal: Renewal) -> Plan:
-        """The plan of a stream that follows another: it starts from the model that the other has released.
+    def following(self, renewal: Renewal | None) -> Plan:
+        """The plan of a stream that follows another, if it does: it starts from the model that the other has released.
 
         FTRL and PQFTL are held back there by what holds them back at 0 otherwise. Other learners, and streams that find
         ranges first, learn anew; until their first release the model to use is the one that they follow.
 
         >>> from taciturn import Hinge, L2Ball, Privacy, Problem
-        >>> from taciturn.accounting.renewal import Charge, Renewal
+        >>> from taciturn.accounting.guarantee import Charge
+        >>> from taciturn.renewal import Renewal
         >>> plan = recommend(Problem(Hinge(), L2Ball(1.0), dimension=2), Privacy(1.0, 1e-6), horizon=1_000)
         >>> renewal = Renewal((0.6, 0.0), (Charge.of(plan.private.guarantee),))
         >>> plan.following(renewal).private.learner.center
         (0.6, 0.0)
         """
+        if renewal is None:
+            return self
         expect("renewal", renewal, isinstance(renewal, Renewal), "model.renewal_, of a fitted model")
         private = self.private
         if len(renewal.point) != private.problem.size:

@@ -15,7 +15,6 @@ import warnings
 import numpy as np
 import pytest
 
-from interrupting import At, every_step
 from taciturn import (
     BudgetExhausted,
     InvalidInput,
@@ -31,9 +30,9 @@ from taciturn import (
     pqftl,
 )
 from taciturn._util.npz import read_npz, write_npz
-from taciturn.bandits import Decision, PrivateLinUCB, PrivateLogisticBandit, PrivateThompson, private_bandit
+from taciturn.bandits import Decision, PrivateLinUCB, PrivateLogisticBandit, PrivateThompson
 from taciturn.bandits.choices import UCB, EpsilonGreedy
-from taciturn.bandits.private_bandit import PrivateBandit, Waiting
+from taciturn.bandits.private_bandit import PrivateBandit
 from taciturn.estimators.stream import PrivacyWarning
 
 OFTEN = geometric(1.1)
@@ -520,34 +519,3 @@ def test_a_bandit_that_learns_little_says_so(settings, says):
         PrivateThompson(8, 3, per_arm=True, low=0.0, intercept=1.0, **settings)
     assert [each.filename for each in caught] == [__file__] * (says is not None)
     assert says is None or (caught[0].category is PrivacyWarning and re.match(says, str(caught[0].message)))
-
-
-@pytest.mark.privacy
-def test_an_interrupt_never_mixes_decisions():
-    """Anywhere in a call: context, reward and user of a row are those of one decision, which has one row."""
-
-    def add(waiting: Waiting, n: int) -> None:
-        waiting.add(np.array([[float(n)]]), np.array([n]), [str(n)])
-        waiting.reward(waiting.last, float(n))
-
-    def attempt(step: int) -> bool:
-        waiting = Waiting(dimension=1)
-        for n in range(1, 17):
-            add(waiting, n)
-        with contextlib.suppress(KeyboardInterrupt), At(step, private_bandit.__file__, _interrupt) as interrupted:
-            add(waiting, 17)  # more than there is room for
-            waiting.entered(6)
-        waiting.entered(7)
-        add(waiting, 18)
-        assert waiting.first == 8
-        X, arms, rewards, users = waiting.rows(waiting.last)
-        assert X[:, 0].tolist() == arms.tolist() == [int(user) for user in users or []]
-        assert all(np.isnan(rewards) | (rewards == arms))
-        assert arms.tolist() in ([*range(8, 17), 18], list(range(8, 19)))
-        return interrupted.reached
-
-    every_step(attempt, least=100)
-
-
-def _interrupt() -> None:
-    raise KeyboardInterrupt

@@ -13,6 +13,7 @@ from checks.databases import store_case
 from taciturn import Ledger
 from taciturn.checks import ContractBroken, StoreCase, check_store, checks_for
 from taciturn.checks.suite import run_checks
+from taciturn.core.events import Progress
 from taciturn.errors import StateConflict
 from taciturn.store import Event, EventLog, Store, encryption, store, witness
 
@@ -189,14 +190,14 @@ def nothing(*_, **__):
     """A check that finds nothing wrong."""
 
 
-def at_any_time(self, now, closings, known, sealed, time):
+def at_any_time(self, number, over=False):
     """Labels that are never late."""
-    return CLOSE(self, now, closings, known, 0, 0)
+    return ENDED(self._replace(sealed=0), number)
 
 
-def after_sealing(self, now, closings, known, sealed, time):
+def after_sealing(self, number, over=False):
     """Labels whose time is compared with the clock alone."""
-    return CLOSE(self, now, closings, known, 0, time)
+    return ENDED(self._replace(sealed=0), number, over)
 
 
 def without_order(self, most=2**16):
@@ -213,13 +214,15 @@ def when_labelled(self, most=2**16):
     return [Event(*row) for row in rows]
 
 
-CLOSE = EventLog._close
+ENDED = Progress.ended
 
 FUNCTIONS = [
     ("events_are_opened_once_with_consecutive_numbers", hmac, "compare_digest", lambda one, two: True),
     ("events_are_opened_once_with_consecutive_numbers", EventLog, "_known", lambda self, now, ids: {}),
-    ("events_take_one_label_before_their_wait_ends", EventLog, "_close", at_any_time),
-    ("events_take_one_label_before_their_wait_ends", EventLog, "_close", after_sealing),
+    ("events_take_one_label_before_their_wait_ends", Progress, "ended", at_any_time),
+    ("events_take_one_label_before_their_wait_ends", Progress, "ended", after_sealing),
+    ("events_are_opened_once_with_consecutive_numbers", Progress, "past", lambda self, horizon, count=1: False),
+    ("events_are_learnt_with_the_state", Progress, "learn", nothing),
     ("events_enter_in_order_and_not_before_their_wait", EventLog, "seal", when_labelled),
     ("events_enter_in_order_and_not_before_their_wait", EventLog, "seal", without_order),
     ("events_are_secret_and_go_with_their_stream", store, "erase_events", nothing),

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from taciturn import InvalidInput, RandomFeatures
-from taciturn.accounting.renewal import Renewal
 from taciturn.estimators import river, sklearn
+from taciturn.renewal import Renewal
 
 COLUMNS = {"age": {"range": [0, 100]}, "plan": {"categories": ["free", "basic"]}}
 RNG = np.random.default_rng(0)

@@ -15,8 +15,9 @@ from taciturn.accounting.cost import total
 from taciturn.contract.contract import read_contract
 from taciturn.errors import InvalidInput
 from taciturn.readers.rows import open_rows
+from taciturn.renewal import renewal_of, stored_renewal
 from taciturn.runs.files import Folder
-from taciturn.runs.renewal import plan_of_stored, renew, renewal_of
+from taciturn.runs.renewal import renew
 from taciturn.runs.run import begin, resume
 from taciturn.store import Store
 from taciturn.store.sqlite import Sqlite
@@ -107,7 +108,7 @@ def test_a_run_is_closed_and_followed(case, where):
             Folder(made.path / "old"), Store(made.place["old"]), made.contract.plan(), made.contract.digest, name="old"
         )
     store = Store(made.place["new"])
-    plan = plan_of_stored(made.contract.plan(), store.load("new"))
+    plan = made.contract.plan().following(stored_renewal(store.load("new")))
     run = resume(Folder(made.path / "new"), store, plan, made.contract.digest, name="new")
     for batch in open_rows(made.contract, made.data):
         run.learn(batch.X[40:], batch.y[40:])
@@ -198,7 +199,7 @@ def test_a_run_without_releases_cannot_be_followed(tmp_path):
     store = Store(tmp_path / "old.db")
     run = begin(Folder(tmp_path), store, contract.plan(), contract.digest)
     with pytest.raises(InvalidInput, match="has released nothing"):
-        renewal_of(store, run.saved, 1e-6)
+        renewal_of(store, run.saved, 1e-6, seeded=False)
 
 
 def test_a_served_stream_is_renewed_by_its_server(case):

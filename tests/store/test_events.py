@@ -1,14 +1,16 @@
-"""Events that are opened while their stream is closed, is adopted, or gets another key."""
+"""Events in a database: the rules of those in memory, and a stream that is closed, is adopted, or gets another key."""
 
 import threading
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from memory_folder import memory_folder  # noqa: F401 - a fixture
 from taciturn import L2Ball, Logistic, Privacy, Problem, pigd
-from taciturn.accounting.cost import gaussian
-from taciturn.errors import StoreUnavailable
+from taciturn.accounting.cost import FREE, gaussian
+from taciturn.core.events import EventConflict, EventEnded, MemoryLog, UnknownEvent
+from taciturn.errors import StateConflict, StoreUnavailable
 from taciturn.store import Closing, Event, Opening, Store
 from taciturn.store.encryption import new_key
 from taciturn.store.events import EventLog
@@ -110,3 +112,53 @@ def test_an_event_that_is_said_to_be_new_is_not_opened_twice(address):
     assert log.opened == 1
     [again], _ = log.exchange([Opening(b"a", b"", b"row")], wait=HOUR)
     assert again.number == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_in_memory_and_in_a_database_the_same_rules_hold(memory, seed):
+    """Events that are opened, closed, sealed and learnt at random have the same labels at the same rounds."""
+    rng = np.random.default_rng(seed)
+    store = stream_of_events(str(memory / "shared.db"))
+    stored, held, saved = store.events(LINEAGE), MemoryLog({"x": np.empty(0)}, "y"), store.load(NAME)
+    outcomes = []
+    for _ in range(200):
+        progress, step = held.progress, rng.choice(["open", "close", "wait", "learn"], p=[0.25, 0.5, 0.125, 0.125])
+        if step == "open":
+            number = progress.opened + 1
+            stored.exchange([Opening(b"%d" % number, b"", b"%d" % number)], wait=HOUR)
+            held.open([number])
+        elif step == "close":
+            number, label = rng.integers([0, 0], [progress.opened + 2, 1000]).tolist()
+            try:
+                _, ended, again = held.close(np.array([number]), np.array([float(label)]))
+                expected = EventEnded if ended[0] else EventConflict if again[0] else int
+            except UnknownEvent:
+                expected = UnknownEvent
+            [outcome] = stored.exchange([], [Closing(b"%d" % number, b"%d" % len(outcomes), b"%d" % label)])[1]
+            outcomes.append(expected)
+            # of a label that comes late and a second time, one says the one and the other the other
+            assert type(outcome) in ((EventEnded, EventConflict) if expected is EventEnded else (expected,))
+        elif step == "wait":
+            over = min(progress.sealed + 3, progress.opened)
+            ago = stored.time() - 1000
+            with store.database.transaction() as now:
+                now.execute("UPDATE stream_events SET due = ? WHERE number <= ?", ago, over)
+            held.seal(over)
+        else:
+            labels, x = held.sealed()
+            found = [(float(each.content), float(each.label or "nan")) for each in stored.seal()]
+            expected = zip(x.tolist(), labels.tolist(), strict=True)
+            assert np.array_equal(found, list(expected), equal_nan=True)
+            t = int(rng.integers(progress.learnt, progress.sealed + 2))
+            generation = saved.position[0] + 1
+            made = {"position": (generation, t, 0, str(generation)), "spent": FREE, "state": b""}
+            if t > progress.sealed:
+                with pytest.raises(StateConflict, match="not sealed"):
+                    held.learn(t)
+                with pytest.raises(StateConflict, match="not sealed"):
+                    store.commit(saved, **made)
+            else:
+                saved = store.commit(saved, **made)
+                held.learn(t)
+    assert {int, EventEnded, EventConflict, UnknownEvent} == set(outcomes)
+    assert held.progress.learnt > 5

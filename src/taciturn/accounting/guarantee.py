@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 from taciturn._util.html import card, facts, paragraph
 from taciturn._util.output import rounded_up
 from taciturn.accounting.cost import Cost
-from taciturn.accounting.gdp import Privacy
+from taciturn.accounting.gdp import SMALLEST, Privacy
 from taciturn.accounting.unit import EXAMPLE, Unit, User
 
 Neighbours = Literal["replace", "zero-out", "label"]
@@ -197,3 +198,36 @@ class Guarantee:
 
 def _rounded_up(epsilon: float) -> str:
     return rounded_up(epsilon, digits=4)
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What one stream costs: the name of its unit, its delta, and its cost by neighbour relation."""
+
+    unit: str
+    delta: float
+    costs: tuple[tuple[str, Cost], ...]
+
+    @classmethod
+    def of(cls, guarantee: Guarantee) -> Charge:
+        """The charge of a stream with this guarantee: of all that it can ever publish."""
+        costs = [(guarantee.neighbours, guarantee.delivered)]
+        if guarantee.other is not None:
+            costs.append((_OTHERS[guarantee.neighbours], guarantee.other))
+        return cls(guarantee.unit.name, guarantee.claimed.delta, tuple(costs))
+
+    @property
+    def plain(self) -> bool:
+        """Whether part of it is known as one (epsilon, delta) alone, as of a search: such deltas add."""
+        return any(cost.plain_delta > SMALLEST for _, cost in self.costs)
+
+    def as_data(self) -> dict[str, Any]:
+        """As JSON can hold it, without rounding."""
+        costs = {relation: [part.hex() for part in cost.parts] for relation, cost in self.costs}
+        return {"unit": self.unit, "delta": self.delta, "costs": costs}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Charge:
+        """What `as_data` gave."""
+        costs = ((str(name), Cost(*map(float.fromhex, parts))) for name, parts in data["costs"].items())
+        return cls(str(data["unit"]), float(data["delta"]), tuple(costs))

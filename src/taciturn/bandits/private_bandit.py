@@ -1,10 +1,11 @@
 """Private contextual bandits: choose an arm, show it, learn from the reward.
 
-**Rounds are decisions.** A decision has its round from the moment it is made, and its row, the context of the played
-arm with its reward, enters at that round, once `wait` further decisions have begun to be made. Rewards may come late
-and out of order until then. A decision without a reward in time enters with the default reward, or as a row without
-influence. *No certificate changes by that:* one visitor's data, the arrival of the reward included, decides one row,
-and any row may be replaced by any other. Which rounds publish, and when, depends on the number of decisions alone. ∎
+**Rounds are decisions.** A decision is an event (`taciturn.core.events`), whose label is the reward: it has its round
+from the moment it is made, and its row, the context of the played arm with its reward, enters at that round, once
+`wait` further decisions have begun to be made. Rewards may come late and out of order until then. A decision without a
+reward in time enters with the default reward, or as a row without influence. *No certificate changes by that:* one
+visitor's data, the arrival of the reward included, decides one row, and any row may be replaced by any other. Which
+rounds publish, and when, depends on the number of decisions alone. ∎
 
 **What is protected.** The sequence of models is (epsilon, delta)-differentially private in one visitor's contexts and
 reward. What a visitor is shown depends on that visitor's own contexts, too, and so is told to that visitor alone: joint
@@ -15,7 +16,6 @@ and waiting decisions of other visitors are secret.
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import os
 import threading
@@ -26,9 +26,8 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from taciturn._util.arrays import Array, Arrays, Integers
+from taciturn._util.arrays import Array, Integers
 from taciturn.accounting.cost import Spent
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.guarantee import Guarantee
@@ -38,10 +37,11 @@ from taciturn.accounting.unit import EXAMPLE, ClockPeriod, Unit, User, WithoutId
 from taciturn.algorithms.recipes import linear_bandit, pftrl
 from taciturn.bandits.choices import UCB, WIDTH, Choice, EpsilonGreedy, LinearModel, Thompson
 from taciturn.core.accounted import OTHER_SETTINGS
+from taciturn.core.events import EventConflict, EventEnded, MemoryLog, UnknownEvent
 from taciturn.core.loop import fast_clip
 from taciturn.core.private import Private
 from taciturn.core.schedule import Schedule, geometric, releases_in_window
-from taciturn.core.state import new_name, read_extra
+from taciturn.core.state import read_extra
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, finite, integer
 from taciturn.estimators.keywords import Keywords
 from taciturn.estimators.stream import PrivacyWarning, Stream
@@ -115,124 +115,6 @@ class JointGuarantee(Guarantee):
 
     def __str__(self) -> str:
         return f"{super().__str__()} {JOINT.format(epsilon=self.claimed.epsilon, delta=self.claimed.delta)}"
-
-
-class _Rows(NamedTuple):
-    """Rows that wait, from a round on, at the start of arrays with room for more. Secret."""
-
-    first: int
-    size: int
-    X: Array
-    arms: Integers
-    rewards: Array
-    users: NDArray[np.object_]
-
-    def __repr__(self) -> str:
-        return f"_Rows({self.size} rows, secrets not shown)"
-
-
-class Waiting:
-    """Decisions whose rows have not entered yet, in their order: contexts, arms, rewards and users. Secret.
-
-    They change by one assignment, after all that belongs to a change is written to where no row is: so an interrupt
-    leaves all rows as they were, or as they are to be, and never what is known of one decision beside another.
-
-    >>> waiting = Waiting(dimension=1)
-    >>> waiting.add(np.array([[0.5], [0.25]]), np.array([0, 1]), None)
-    >>> waiting.reward(2, 1.0)
-    >>> waiting.first, waiting.last, waiting.rows(2)[2]
-    (1, 2, array([nan,  1.]))
-    """
-
-    def __init__(self, dimension: int) -> None:
-        nothing = np.empty((0, dimension)), np.empty(0, dtype=np.int64), np.empty(0), np.empty(0, dtype=object)
-        self._held = _Rows(1, 0, *nothing)
-        self._of_users = False
-
-    @property
-    def first(self) -> int:
-        """The round of the first row."""
-        return self._held.first
-
-    @property
-    def last(self) -> int:
-        """The round of the last decision."""
-        return self._held.first + self._held.size - 1
-
-    def add(self, X: Array, arms: Integers, users: Sequence[Any] | None) -> None:
-        """Append decisions without rewards."""
-        held = self._held
-        start, end = held.size, held.size + len(arms)
-        if end > len(held.arms):
-            held = _with_room(held, max(2 * len(held.arms), end, 16))
-        held.X[start:end], held.arms[start:end], held.rewards[start:end] = X, arms, np.nan
-        if users is not None:
-            self._of_users = True
-            held.users[start:end] = users
-        self._held = held._replace(size=end)
-
-    def reward(self, rounds: Any, rewards: Any) -> None:
-        """Store rewards of decisions that have none."""
-        places = np.asarray(rounds) - self.first
-        self._held.rewards[places] = rewards
-
-    def has_reward(self, rounds: Integers) -> Any:
-        """Which of these decisions have a reward."""
-        return ~np.isnan(self._held.rewards[rounds - self.first])
-
-    def rows(self, last: int) -> tuple[Array, Integers, Array, list[Any] | None]:
-        """Contexts, arms, rewards and users of the decisions up to this round."""
-        held = self._held
-        end = last - held.first + 1
-        return held.X[:end], held.arms[:end], held.rewards[:end], held.users[:end].tolist() if self._of_users else None
-
-    def entered(self, t: int) -> None:
-        """Drop the rows of rounds up to t."""
-        held = self._held
-        done = max(0, min(t - held.first + 1, held.size))
-        if done:
-            kept = (array[done : held.size] for array in held[2:])
-            left = _Rows(held.first + done, held.size - done, *kept)  # type: ignore[arg-type]
-            self._held = _with_room(left, max(2 * left.size, 16))
-
-    @property
-    def arrays(self) -> Arrays:
-        """What a checkpoint stores."""
-        held, end = self._held, self._held.size
-        ids = held.users[:end].tolist() if self._of_users else []
-        return {
-            "first": np.array(held.first),
-            "contexts": held.X[:end].copy(),
-            "arms": held.arms[:end].copy(),
-            "rewards": held.rewards[:end].copy(),
-            "users": np.frombuffer(json.dumps(ids).encode(), dtype=np.uint8),
-        }
-
-    @classmethod
-    def of(cls, arrays: Arrays, dimension: int) -> Waiting:
-        """Out of a checkpoint, validated."""
-        try:
-            X, arms, rewards = arrays["contexts"], arrays["arms"], arrays["rewards"]
-            users = json.loads(arrays["users"].tobytes())
-            fits = X.shape == (len(arms), dimension) and rewards.shape == arms.shape and X.dtype == np.float64
-            if not fits or arms.dtype != np.int64 or rewards.dtype != np.float64 or len(users) not in (0, len(arms)):
-                raise ValueError
-        except (KeyError, ValueError, TypeError):
-            raise StateConflict("this file has no intact decisions of a bandit beside its state.") from None
-        made = cls(dimension)
-        made.add(X, arms, users or None)
-        made._held = made._held._replace(first=int(arrays["first"]))
-        made._held.rewards[: len(arms)] = rewards
-        return made
-
-
-def _with_room(rows: _Rows, size: int) -> _Rows:
-    """A copy of rows in arrays of this size."""
-    made = []
-    for array in rows[2:]:
-        made.append(np.empty((size, *array.shape[1:]), dtype=array.dtype))
-        made[-1][: rows.size] = array[: rows.size]
-    return _Rows(rows.first, rows.size, *made)
 
 
 class PrivateBandit(Keywords):
@@ -318,10 +200,7 @@ class PrivateBandit(Keywords):
             if sentence is not None:
                 warnings.warn(sentence, PrivacyWarning, stacklevel=2 if type(self) is PrivateBandit else 3)
         self._ledger = ledger
-        self._waiting = Waiting(private.problem.dimension)
-        # in decisions, and the first round of each; a checkpoint that is loaded adds one
-        self._streams = {new_name(): 1}
-        self._closed = 0  # the last round for which a reward comes too late
+        self._log = self._empty_log()
         self._lock = threading.RLock()
         self._opened: Stream | None = None
         self._known: LinearModel | None = None
@@ -378,18 +257,18 @@ class PrivateBandit(Keywords):
         if learn:
             self._stream.must_learn()  # before the lock, which a thread of the parent may hold in a forked process
         with self._lock:
-            begins = self._waiting.last + 1
+            begins = self.decisions + 1
             if learn:
-                self._check_rounds(self._waiting.last + len(X))
-                self._closed = max(self._closed, begins - self.wait)
+                self._check_rounds(len(X))
+                self._log.seal(begins - self.wait)
                 self._enter(now)
             choice = self.choice if self.model.k else _ANY  # nothing is known before the first release
             actions, propensities = choice.choose(self.model, V, self._generator(begins))
             rounds = np.arange(begins, begins + len(X)) if learn else np.zeros(len(X), dtype=np.int64)
             if learn:
                 played = X if self.per_arm else X[np.arange(len(X)), actions]
-                self._waiting.add(played, actions, ids)
-        return Decisions(rounds, actions, propensities, next(reversed(self._streams)))
+                self._log.open(played, actions, ids)
+        return Decisions(rounds, actions, propensities, self._log.id)
 
     def learn(self, decision: Decision | int, reward: float) -> None:
         """Give the reward of a decision, or of the round of one; larger or smaller ones than stated are clipped."""
@@ -413,33 +292,28 @@ class PrivateBandit(Keywords):
         with self._lock:
             if rounds.size and rounds.min() == 0:
                 raise InvalidInput("a reward came for a decision of learn=False, which has no round. Leave it out.")
-            if not self._made_here(rounds, streams):
-                raise InvalidInput(f"a reward came for a decision that was not made here. {_RETURNED}")
-            finite, late = np.isfinite(values), rounds <= self._closed
-            again = np.zeros(len(rounds), dtype=bool)
-            if len(rounds) > 1:
-                again[:] = True
-                again[np.unique(rounds, return_index=True)[1]] = False
-            again[~late] |= self._waiting.has_reward(rounds[~late])
-            wrong = late | again | ~finite
-            if not wrong.any():
-                return self._waiting.reward(rounds, values)
-            self._waiting.reward(rounds[~wrong], values[~wrong])
-        stored = "" if wrong.all() else " The others of this call are stored."
-        if not finite.all():
-            raise InvalidInput(f"a reward is a finite number. Leave a decision out that has none.{stored}")
+            try:
+                stored, late, _ = self._log.close(rounds, values, streams)
+            except UnknownEvent:
+                error = f"a reward came for a decision that was not made here. {_RETURNED}"
+                raise UnknownEvent(error) from None
+        if stored.all():
+            return
+        others = " The others of this call are stored." if stored.any() else ""
+        if not np.isfinite(values).all():
+            raise InvalidInput(f"a reward is a finite number. Leave a decision out that has none.{others}")
         if late.any():
-            raise StateConflict(
+            raise EventEnded(
                 f"a reward came too late: with wait={self.wait}, it must come before the "
                 f"{'next' if self.wait == 1 else f'{self.wait:,}th further'} decision. State a longer wait=, or leave "
-                f"the reward out.{stored}"
+                f"the reward out.{others}"
             )
-        raise StateConflict(f"a decision has one reward, and one of these has come before. Leave it out.{stored}")
+        raise EventConflict(f"a decision has one reward, and one of these has come before. Leave it out.{others}")
 
     def flush(self, now: datetime | None = None) -> None:
         """Enter the rows of all decisions so far, without waiting for more rewards; call it at public times only."""
         with self._lock:
-            self._closed = self._waiting.last
+            self._log.seal(self.decisions)
             self._enter(now, all_rows=True)
 
     # What is released.
@@ -468,7 +342,7 @@ class PrivateBandit(Keywords):
     @property
     def decisions(self) -> int:
         """Decisions made, each a round."""
-        return self._waiting.last
+        return self._log.progress.opened
 
     @property
     def t(self) -> int:
@@ -488,9 +362,8 @@ class PrivateBandit(Keywords):
     def dump(self, path: str | os.PathLike[str]) -> None:
         """Write a checkpoint: the stream, and decisions that wait. It holds secrets: protect the file like the data."""
         with self._lock:
-            self._waiting.entered(self._stream.t)
-            extra = self._waiting.arrays | {"closed": np.array(self._closed), "rules": self._rules}
-            extra |= {"ids": np.array(list(self._streams)), "id_rounds": np.array(list(self._streams.values()))}
+            self._log.learn(self._stream.t)
+            extra = self._log.arrays | {"rules": self._rules}
             self._stream.dump(path, {f"{_PREFIX}{name}": array for name, array in extra.items()})
 
     def load(self, path: str | os.PathLike[str]) -> Self:
@@ -504,9 +377,7 @@ class PrivateBandit(Keywords):
             if self._opened is not None:
                 raise StateConflict("this bandit has a stream of its own. Load into a new one of the same settings.")
             extra = {n.removeprefix(_PREFIX): a for n, a in read_extra(path).items() if n.startswith(_PREFIX)}
-            waiting = Waiting.of(extra, self.private.problem.dimension)
-            closed, ids, first = (extra.get(name, np.empty(0)) for name in ("closed", "ids", "id_rounds"))
-            intact = closed.shape == () and ids.ndim == 1 and ids.shape == first.shape and ids.dtype.kind == "U"
+            log = self._empty_log().resumed(extra)
             if not np.array_equal(extra.get("rules", ()), self._rules, equal_nan=True):
                 raise StateConflict(
                     "the bandit of this checkpoint had another wait=, default_reward= or range of rewards, which "
@@ -514,31 +385,18 @@ class PrivateBandit(Keywords):
                 )
             with _in_words_of_bandits():
                 stream = Stream.load(self._plan, path, self._ledger)
-            if waiting.first != stream.t + 1 or not intact:
+            if log.progress.learnt != stream.t:
                 raise StateConflict("the decisions of this file do not follow its state. Give an intact copy.")
-            self._waiting, self._closed, self._known = waiting, int(closed), None
-            # The rounds of decisions that were made after the checkpoint, and lost, are taken again.
-            self._streams = {**dict(zip(ids.tolist(), first.tolist(), strict=True)), new_name(): waiting.last + 1}
+            self._log, self._known = log, None
             self._plan, self._opened = stream.plan, stream  # last: without it a call that was interrupted is repeated
         return self
 
     # How.
 
-    def _made_here(self, rounds: Integers, streams: Sequence[str]) -> bool:
-        """Whether decisions of these rounds were made, by the ids of their streams; one id may stand for all."""
-        if not rounds.size:
-            return True
-        if rounds.min() < 1 or rounds.max() > self._waiting.last:
-            return False
-        known, first = list(self._streams), [*self._streams.values(), self._waiting.last + 1]
-        for each in set(streams):
-            if each not in self._streams:
-                return False
-            here = rounds if len(streams) == 1 else rounds[[stream == each for stream in streams]]
-            which = known.index(each)
-            if here.min() < first[which] or here.max() >= first[which + 1]:
-                return False
-        return True
+    def _empty_log(self) -> MemoryLog:
+        """No decision: contexts of played arms, the arms, and whose decisions they are."""
+        contexts, arms = np.empty((0, self.private.problem.dimension)), np.empty(0, dtype=np.int64)
+        return MemoryLog({"contexts": contexts, "arms": arms, "users": np.empty(0, dtype=object)}, "rewards")
 
     @property
     def _rules(self) -> Array:
@@ -578,12 +436,13 @@ class PrivateBandit(Keywords):
             raise InvalidInput("ids of users are texts or integers. Convert them.")
         return ids
 
-    def _check_rounds(self, last: int) -> None:
+    def _check_rounds(self, count: int) -> None:
         end = self.private.last_round
-        if end is not None and last > end:
+        if end is not None and self._log.progress.past(end, count):
             raise BudgetExhausted(
-                f"decision {last:,} lies past the horizon of {end:,}, for which the noise was planned. Choose with "
-                "learn=False by the last models, or start another bandit, with a budget of its own."
+                f"decision {self.decisions + count:,} lies past the horizon of {end:,}, for which the noise was "
+                "planned. Choose with learn=False by the last models, or start another bandit, with a budget of its "
+                "own."
             )
 
     def _generator(self, first: int) -> np.random.Generator:
@@ -597,23 +456,25 @@ class PrivateBandit(Keywords):
         A call that is interrupted has entered all of its rows or none (`Stream`), and those that have are dropped by
         their rounds: so none enters twice.
         """
-        stream, waiting, unit = self._stream, self._waiting, self.private.unit
-        waiting.entered(stream.t)
+        stream, log, unit = self._stream, self._log, self.private.unit
+        log.learn(stream.t)
         due = self.private.timetable.due(stream.k + 1)
-        rows = self._closed - stream.t
+        sealed = log.progress.sealed
+        rows = sealed - stream.t
         if rows < 1 or not (
             all_rows
-            or (due is not None and self._closed >= due)
+            or (due is not None and sealed >= due)
             or rows >= _MOST_WAITING
             or (isinstance(unit, User) and isinstance(unit.period, str))
         ):
             return
-        X, arms, rewards, users = waiting.rows(self._closed)
+        rewards, X, arms, ids = log.sealed()
+        users = ids.tolist() if isinstance(unit, User) else None
         if self.default_reward is not None:
             rewards = np.where(np.isnan(rewards), self.default_reward, rewards)
         with _in_words_of_bandits():
             stream.learn(X, self._labels(rewards, arms), users, now if isinstance(unit, User) else None)
-        waiting.entered(stream.t)
+        log.learn(stream.t)
 
     def _labels(self, rewards: Array, arms: Integers) -> Array:
         """What the learner has of rewards: signs if it is not linear; NaN without one."""

@@ -17,23 +17,14 @@ from taciturn.accounting.ledger import Ledger
 from taciturn.algorithms.recipes import pigd
 from taciturn.checks.ledgers import BUDGET, HALF, THREADS, position, race, rejects
 from taciturn.checks.suite import demand
+from taciturn.core.events import EventConflict, EventEnded, UnknownEvent
 from taciturn.core.state import read_state
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, TaciturnError
 from taciturn.problem.losses import Logistic
 from taciturn.problem.problem import Problem
 from taciturn.problem.sets import L2Ball
 from taciturn.store.encryption import new_key
-from taciturn.store.events import (
-    Closing,
-    Event,
-    EventConflict,
-    EventEnded,
-    EventLog,
-    Opened,
-    Opening,
-    TooManyEvents,
-    UnknownEvent,
-)
+from taciturn.store.events import Closing, Event, EventLog, Opened, Opening, TooManyEvents
 from taciturn.store.store import Chunk, Saved, Store
 from taciturn.store.witness import Witness
 

@@ -93,12 +93,12 @@ def learn(
     from taciturn.contract.contract import read_contract
     from taciturn.readers.first_rows import FIRST, check_first_rows
     from taciturn.readers.rows import open_parts
+    from taciturn.renewal import stored_renewal
     from taciturn.runs import run as runs
     from taciturn.runs.diagnostics import BadRowCount, Diagnostics
     from taciturn.runs.files import Folder, full_disk_explained, locked
     from taciturn.runs.ingest import close_source, learn_from
     from taciturn.runs.progress import Progress
-    from taciturn.runs.renewal import plan_of_stored
     from taciturn.runs.resume import Checkpoint
     from taciturn.runs.summary import ModelFile, ReportFile, write_report
     from taciturn.store import Store
@@ -127,7 +127,7 @@ def learn(
         Folder(out), address, declared.digest, name=stream, resuming=resume, witness=witness, key=key
     )  # before a row is read, or anything is written
     _check_population(population, account, found)
-    plan = plan_of_stored(plan, found)
+    plan = plan.following(stored_renewal(found))
     kind = format_of(data, format)
     place = None
     seen = 0  # rows that are compared only: a bad one among them was learnt with --bad-rows zero

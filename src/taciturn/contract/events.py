@@ -6,7 +6,7 @@ wait = "10 minutes"   # after this time a row is learnt, with its label or witho
 missing = 0.0         # the label of a row that has none by then; without it such a row has no influence
 ```
 
-Both are public. `taciturn.store.events` says why nothing else of the times at which labels come is.
+Both are public. `taciturn.core.events` says why nothing else of the times at which labels come is.
 """
 
 from __future__ import annotations

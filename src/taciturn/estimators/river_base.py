@@ -17,7 +17,6 @@ from taciturn._util.arrays import Array
 from taciturn.accounting.cost import Spent
 from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.ledger import LedgerLike
-from taciturn.accounting.renewal import Renewal
 from taciturn.accounting.unit import ClockPeriod, WithoutId
 from taciturn.columns.encoder import encoder_of
 from taciturn.columns.labels import Classes, Labels, classes_of
@@ -27,12 +26,13 @@ from taciturn.errors import InvalidInput, StateConflict, TaciturnError, needs_ex
 from taciturn.estimators.dict_rows import features_of
 from taciturn.estimators.fits import Fits
 from taciturn.estimators.keywords import Keywords, hides_others, known_keywords, reject_unknown
-from taciturn.estimators.renewal import with_meaning
+from taciturn.estimators.meaning import with_meaning
 from taciturn.estimators.river_stream import Feed
 from taciturn.estimators.settings import LossName, MethodName, Settings, declared_settings, weights_of
 from taciturn.estimators.stream import PrivacyWarning, Stream, budgets_html, known_drift, promised
 from taciturn.plan import Features, Forget, Plan
 from taciturn.problem.predict import coefficients
+from taciturn.renewal import Renewal
 
 try:
     from river import base

@@ -32,7 +32,6 @@ import numpy as np
 
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.guarantee import Neighbours
-from taciturn.accounting.renewal import Renewal
 from taciturn.accounting.unit import EXAMPLE, ClockPeriod, Unit, User, WithoutId
 from taciturn.algorithms.objective_perturbation import ridge_for
 from taciturn.columns.encoder import ColumnEncoder
@@ -49,6 +48,7 @@ from taciturn.problem.problem import Problem
 from taciturn.problem.scalar_loss import ScalarLoss
 from taciturn.problem.sets import ConvexSet, L2Ball, WholeSpace
 from taciturn.problem.weighted import Weighted, WeightedScores
+from taciturn.renewal import Renewal
 
 LossName = Literal["logistic", "hinge", "squared", "absolute", "huber", "quantile"]
 MethodName = Literal["auto", "pqftl", "ftrl", "igd", "giga"]
@@ -212,7 +212,7 @@ class Settings:
                 f"private FTRL publishes every point at which it takes gradients, so release='last' is not for "
                 f"{type(problem.loss).__name__} with these settings. Leave release= out."
             )
-        return plan if self.renew is None else plan.following(self.renew)
+        return plan.following(self.renew)
 
     def problem(self, dimension: int, horizon: int | None = None, once: bool = False) -> Problem:
         """The problem with `dimension` features and `horizon` examples, for a stream, or for one release of all."""

@@ -23,7 +23,6 @@ except ImportError:  # pragma: no cover
 from taciturn._util.arrays import Array
 from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.ledger import LedgerLike
-from taciturn.accounting.renewal import Renewal
 from taciturn.accounting.unit import ClockPeriod, WithoutId
 from taciturn.columns.encoder import ColumnEncoder, encoder_of
 from taciturn.columns.labels import probabilities
@@ -34,6 +33,7 @@ from taciturn.estimators.keywords import known_keywords
 from taciturn.estimators.settings import MethodName, Settings, declared_labels, declared_settings
 from taciturn.estimators.sklearn_base import PrivateClassifier, PrivateLinearModel, own_errors
 from taciturn.plan import Features, Forget
+from taciturn.renewal import Renewal
 
 __all__ = ["PrivateLinearRegression", "PrivateLinearSVC", "PrivateLogisticRegression", "PrivateNaiveBayes"]
 

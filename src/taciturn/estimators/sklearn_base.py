@@ -33,7 +33,6 @@ from taciturn._util.output import rounded_up
 from taciturn.accounting.cost import Spent
 from taciturn.accounting.guarantee import Guarantee, Neighbours
 from taciturn.accounting.ledger import LedgerLike
-from taciturn.accounting.renewal import Renewal
 from taciturn.accounting.unit import ClockPeriod, Unit, User, WithoutId
 from taciturn.algorithms.selection import Selection
 from taciturn.columns.encoder import ColumnEncoder, encoder_of
@@ -46,12 +45,13 @@ from taciturn.drift import Drift
 from taciturn.errors import InvalidInput, StateConflict, TaciturnError, horizon_of
 from taciturn.estimators.fits import Fits, StoredFits
 from taciturn.estimators.keywords import Keywords, known_keywords, reject_unknown
-from taciturn.estimators.renewal import with_meaning
+from taciturn.estimators.meaning import with_meaning
 from taciturn.estimators.settings import LossName, MethodName, Settings, declared_settings, weights_of
 from taciturn.estimators.stream import PrivacyWarning, Stream, budgets_html, known_drift, promised
 from taciturn.plan import Features, Forget, Plan
 from taciturn.problem.predict import coefficients
 from taciturn.problem.problem import Problem
+from taciturn.renewal import Renewal
 
 _ADDS = (
     "fit opens a new stream: what it spends adds to what earlier fits spent on the same people. To go on with one "

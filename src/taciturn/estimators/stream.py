@@ -19,7 +19,6 @@ from taciturn._util.process import process_number
 from taciturn.accounting.cost import Cost, Spent
 from taciturn.accounting.guarantee import Guarantee
 from taciturn.accounting.ledger import Ledger, LedgerLike, as_ledger
-from taciturn.accounting.renewal import Charge, Renewal
 from taciturn.core.accounted import Prepared
 from taciturn.core.release import Releases
 from taciturn.core.state import State, read_extra
@@ -27,6 +26,7 @@ from taciturn.drift import Drift
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, TaciturnError, Unprovable
 from taciturn.plan import Plan
 from taciturn.problem.problem import Problem
+from taciturn.renewal import Renewal
 from taciturn.streams.published import Published
 
 
@@ -257,10 +257,7 @@ class Stream:
         """The same, of a stream that is part of something with this guarantee, such as a search."""
         if not self.k:
             raise NotReleased("nothing was released yet, so there is no model to start from. Learn more rows first.")
-        before = self.plan.renewal
-        if before is not None:
-            return before.after(self.model.tolist(), guarantee, self.plan.means)
-        return Renewal(tuple(self.model.tolist()), (Charge.of(guarantee),), self.plan.means)
+        return Renewal.of(self.model.tolist(), guarantee, self.plan.means, self.plan.renewal)
 
     @property
     def drift(self) -> Drift | None:

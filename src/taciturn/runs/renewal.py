@@ -13,23 +13,16 @@ another database, made by a process that stopped before it had stored the stream
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
-from taciturn.accounting.cost import FREE
 from taciturn.accounting.ledger import Ledger
-from taciturn.accounting.renewal import Charge, Promise, Renewal
-from taciturn.core.state import SIMULATION
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict
 from taciturn.plan import Plan
+from taciturn.renewal import Promise, about_successor, follows, renewal_of, stored_renewal
 from taciturn.runs.files import Folder
 from taciturn.runs.run import NAME, SERVED, Run, begin, resume
 from taciturn.store import Saved, Store
-from taciturn.streams.stored import CHARGE
-
-RENEWAL = "renewal"
-"""Key of what a run starts from, in what is public about its stream."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,16 +69,15 @@ def renew(
             f"{closing.name} learns by taciturn serve, and its successor does, too: renew it by POST "
             f"/v1/streams/{closing.name}/renew, or by taciturn.client.Client.renew."
         )
-    check_successor(closing, plan, about)
-    renewal = renewal_of(old, closing, delta)
+    means = closing.about.get("model"), about.get("model")
+    renewal = renewal_of(old, closing, delta, seeded=plan.private.seed is not None, means=means)
     plan = plan.following(renewal)
     again = {"name": name, "ledger": ledger, **settings}
     if name in store.names() and follows(found := store.load(name), closing):
-        run = resume(folder, store, plan_of_stored(plan, found), contract, **again)
+        run = resume(folder, store, plan.following(stored_renewal(found)), contract, **again)
     else:
-        run = _opened(
-            old, closing, folder, store, plan, contract, again, {**about, RENEWAL: public_renewal(renewal, closing)}
-        )
+        about = {**about, **about_successor(renewal, closing)}
+        run = _opened(old, closing, folder, store, plan, contract, again, about)
     old.close(closing)  # again, if it is: a process that stopped may not have told a ledger elsewhere
     return Renewed(run, closing, renewal.promise(plan.private.guarantee))
 
@@ -116,55 +108,3 @@ def _opened(
             raise
         old.close(closing)  # which may make room: it counts in no later period
         return begin(folder, store, plan, contract, about=about, **settings)
-
-
-def check_successor(closing: Saved, plan: Plan, about: dict[str, Any]) -> None:
-    """Reject a successor of a run that learnt other features, or that is a simulation where this one is not."""
-    known = closing.about.get("model")
-    if known is not None and known != about.get("model", known):
-        raise InvalidInput(
-            "the contract declares other features, another target or other bounds than that of the run which is to be "
-            "followed, so its model means nothing here. Declare them as they were; budget, horizon, method and forget "
-            "may change."
-        )
-    simulated = SIMULATION in closing.lineage.split()
-    if simulated != (plan.private.seed is not None):
-        raise StateConflict("a simulation is followed by a simulation, with --seed, and a private run by one without.")
-
-
-def renewal_of(store: Store, saved: Saved, delta: float, k: int | None = None) -> Renewal:
-    """What a successor of a stored run starts from: a release, and what the streams so far cost.
-
-    That is release k, by default the last one that is committed.
-    """
-    k = saved.position[2] if k is None else k
-    found = store.chunk(saved.lineage, k) if k else None
-    if found is None:
-        raise InvalidInput(f"{saved.name} has released nothing, so there is no model to start from. Learn more rows.")
-    chunk, _ = found
-    model = json.loads(chunk.content.split(b"\n")[k - chunk.first])["model"]
-    unit = str(saved.about.get("unit", "example"))
-    charge = Charge(unit, delta, ((saved.neighbours, saved.reserved),))
-    if CHARGE in saved.about:
-        charge = Charge.from_data(saved.about[CHARGE])
-    before = Renewal.from_data(saved.about[RENEWAL]).charges if RENEWAL in saved.about else ()
-    if saved.earlier != FREE:  # the streams that a restored backup had lost
-        before = (*before, Charge(unit, charge.delta, ((saved.neighbours, saved.earlier),)))
-    return Renewal(tuple(model), (*before, charge))
-
-
-def plan_of_stored(plan: Plan, saved: Saved | None) -> Plan:
-    """The plan of a stored run: one that follows another starts from its model."""
-    if saved is None or RENEWAL not in saved.about:
-        return plan
-    return plan.following(Renewal.from_data(saved.about[RENEWAL]))
-
-
-def public_renewal(renewal: Renewal, closing: Saved) -> dict[str, Any]:
-    """What is public about a successor, under the key `RENEWAL`."""
-    return {**renewal.as_data(), "lineage": closing.lineage}
-
-
-def follows(saved: Saved, closing: Saved) -> bool:
-    """Whether one stream is the successor of another."""
-    return bool(saved.about.get(RENEWAL, {}).get("lineage") == closing.lineage)

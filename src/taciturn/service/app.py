@@ -35,6 +35,7 @@ from starlette.routing import BaseRoute, Route, Router
 from starlette.types import Message, Receive, Scope, Send
 
 from taciturn.contract.contract import contract_of
+from taciturn.core.events import EventConflict, EventEnded, UnknownEvent
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, TaciturnError, Unprovable
 from taciturn.readers.jsonl import read_json
 from taciturn.service import messages
@@ -53,7 +54,7 @@ from taciturn.service.service import (
 from taciturn.service.tokens import Token, csrf_matches, session_of
 from taciturn.service.writer import Busy, KeyReused, RequestTooLarge
 from taciturn.store.database import StoreReplaced
-from taciturn.store.events import EventConflict, EventEnded, StreamClosed, TooManyEvents, UnknownEvent
+from taciturn.store.events import StreamClosed, TooManyEvents
 
 LOG = logging.getLogger("taciturn")
 

@@ -1,6 +1,7 @@
 """Events over HTTP: rows whose labels come later are opened, closed, and learnt when their wait has passed.
 
-`taciturn.store.events` has the states of an event, and the proof that each is learnt once. This module adds
+`taciturn.core.events` has the states of an event, `taciturn.store.events` the proof that each is learnt once. This
+module adds
 
 - *group commit*: events that are opened and closed while a transaction is under way share the next one, and are
   answered after it;
@@ -27,6 +28,7 @@ import msgspec
 import numpy as np
 
 from taciturn.contract.contract import Contract
+from taciturn.core.events import EventEnded
 from taciturn.errors import InvalidInput, StateConflict
 from taciturn.readers.jsonl import read_json
 from taciturn.readers.parsed import columns_to_read
@@ -44,7 +46,7 @@ from taciturn.service.writer import (
     pause,
 )
 from taciturn.store import Closing, Event, Opened, Opening
-from taciturn.store.events import FARTHEST, EventEnded
+from taciturn.store.events import FARTHEST
 from taciturn.streams.stored import StoredStream
 
 if TYPE_CHECKING:

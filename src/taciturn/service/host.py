@@ -28,7 +28,7 @@ from taciturn.core.private import Private
 from taciturn.errors import InvalidInput
 from taciturn.plan import Plan
 from taciturn.readers.predictions import has_probabilities
-from taciturn.runs.renewal import plan_of_stored
+from taciturn.renewal import stored_renewal
 from taciturn.runs.run import SERVED
 from taciturn.runs.summary import guarantee_of_all
 from taciturn.service import messages
@@ -136,7 +136,7 @@ class Host:
         self.contract: Contract = contract_of(saved.about["declared"])
         if self.contract.digest != saved.about.get("contract"):
             raise InvalidInput(f"{saved.name} was not learnt under the contract in the store, and cannot be shown.")
-        plan = plan_of_stored(self.contract.plan(on_bad="zero", seed=saved.about.get("seed")), saved)
+        plan = self.contract.plan(on_bad="zero", seed=saved.about.get("seed")).following(stored_renewal(saved))
         if not plan.private.is_stream:
             raise NotForServers(f"{saved.name} is not learnt row by row, and cannot be shown.")
         state = plan.stream.read(saved.state, store.layers(saved) if layers is None else layers)

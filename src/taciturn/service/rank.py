@@ -2,7 +2,7 @@
 
 Actions are chosen by the latest visible models and the visitor's own columns, so they are post-processing of what is
 public for everyone else. What is stored is what one row needs: the encoded columns of the chosen action, its number,
-and the id of the user, if users are protected. It enters the stream as any event does (`taciturn.store.events`).
+and the id of the user, if users are protected. It enters the stream as any event does (`taciturn.core.events`).
 
 Each decision draws from a random generator of its own. From one for all, whoever knows what it draws would see in their
 own actions how much the visitors before had drawn, which depends on how many actions these could choose from.

@@ -15,7 +15,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -25,7 +25,7 @@ from taciturn.accounting.ledger_rules import Line
 from taciturn.contract.contract import Contract
 from taciturn.core.state import new_name
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, TaciturnError
-from taciturn.runs.renewal import RENEWAL, check_successor, follows, public_renewal, renewal_of
+from taciturn.renewal import about_successor, follows, renewal_of
 from taciturn.runs.run import SERVED
 from taciturn.service import messages
 from taciturn.service.check import check_rows
@@ -619,11 +619,11 @@ class Service:
         closing = None
         if closes is not None:
             closing = self.store.load(closes.name)
-            before = replace(closing, about={**closing.about, "model": closes.contract.model_digest})
-            check_successor(before, plan, {"model": contract.model_digest})
-            renewal = renewal_of(self.store, closing, closes.contract.delta, closes.view.k)
+            before, seeded = closes.contract, self.seed is not None
+            means = before.model_digest, contract.model_digest
+            renewal = renewal_of(self.store, closing, before.delta, closes.view.k, seeded=seeded, means=means)
             plan = plan.following(renewal)
-            followed = {RENEWAL: public_renewal(renewal, closing)}
+            followed = about_successor(renewal, closing)
         about = {"contract": contract.digest, "declared": contract.declared, SERVED: True, **followed}
         if contract.events is not None:
             about[EVENTS] = True

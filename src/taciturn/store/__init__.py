@@ -2,7 +2,7 @@
 
 Module          Contents
 ``store``       `Store`: one transaction commits state, spent privacy, releases and input position
-``events``      rows whose labels come later
+``events``      events, rows whose labels come later, in a database
 ``book``        the records of a `Ledger` in a database
 ``database``    connections, transactions, the schema and its migrations
 ``sqlite``      what is particular to SQLite; ``postgres``, to PostgreSQL

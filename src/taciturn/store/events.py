@@ -1,16 +1,7 @@
-"""Events of a stream: rows whose labels come later, in the order in which they were opened.
+"""Events of streams in a database (`taciturn.core.events`): they wait for a public time, by the database's clock.
 
-An event is a row without its label. It has its round from the moment at which it is opened: the n-th event is the n-th
-round. It waits for its label for a public time, the *wait*, and then enters the stream, with the label, or without one.
-It never enters earlier, also if its label is there: so the time at which a row is learnt depends on when events were
-opened, which is public, and not on when labels came, which is their visitors' data.
-
-An event passes these states, each in one transaction:
-
-1. *opened*: it gets the next number and, by the database's clock, the time when its wait ends (`EventLog.exchange`);
-2. *closed*, if a label comes before that time (`EventLog.exchange`);
-3. *sealed*, after that time: from here on it takes no label, and its content is read (`EventLog.seal`);
-4. *learnt*: `Store.commit` stores a state whose round is the event's number or a later one, and erases its content.
+Each step of an event is one transaction: it is opened and closed by `EventLog.exchange`, sealed by `EventLog.seal`, and
+learnt by `Store.commit`.
 
 **Claim.** Whenever processes stop, and however many of them use the stream: an event that was opened is learnt once, at
 the round of its number; with the label that was accepted, if one was; and a label that was rejected is never learnt,
@@ -30,12 +21,6 @@ keep those after them from being learnt for as long. So a wait that ends more th
 longest that can begin now was dated by a clock that was wrong, or the present one is: it begins anew, by the present
 clock (`EventLog.clamp`). That depends on clocks alone.
 
-**Privacy.** What a stream learns is a sequence of rows: the n-th is that of the n-th event, with its label or without.
-When a label came, and whether one came, changes the content of its own row, and nothing of others. So two sets of
-visits that differ in one visitor, in what that visitor's label was, when it came or whether it came, are two streams
-that differ in one row, and the certificates of the stream hold as they are. If the unit is a user, which rows count is
-decided in the order of rounds, as ever.
-
 Content and labels are as secret as rows, and are encrypted as states are. Ids are stored as keyed hashes, for a day
 after the wait and until the next commit, so that what is repeated until then is recognised, or until the stream ends.
 With them are keyed hashes of requests and labels. They must be bound to their event, or equal labels would show in a
@@ -48,7 +33,8 @@ import hmac
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict
+from taciturn.core.events import EventConflict, EventEnded, Progress, UnknownEvent
+from taciturn.errors import BudgetExhausted, StateConflict
 from taciturn.store.database import OutcomeUnknown, Transaction, in_parts
 
 if TYPE_CHECKING:
@@ -63,18 +49,6 @@ REMEMBERED = 24 * 3600 * 1000
 
 FARTHEST = 7_200_000
 """Milliseconds that a clock may be ahead of another: two hours, as ticks of a server may be an hour apart."""
-
-
-class UnknownEvent(InvalidInput):
-    """There is no event of this id, or it was long ago."""
-
-
-class EventConflict(StateConflict):
-    """An event that was opened with another row, or closed with another label."""
-
-
-class EventEnded(StateConflict):
-    """The wait of an event has passed."""
 
 
 class TooManyEvents(StateConflict):
@@ -198,6 +172,7 @@ class EventLog:
         with self._database.transaction() as now:
             opened, sealed, at = self._locked(now)
             learnt, ended = self._stream(now)
+            progress = Progress(opened, sealed, learnt)
             time = self._time(now)
             if at > time + FARTHEST:
                 self._clamp_within(now, sealed, time, wait)
@@ -213,21 +188,22 @@ class EventLog:
             for each in openings:
                 if (found := known.get(each.id)) is not None:
                     outcomes.append(self._again(found, each))
-                elif horizon is not None and opened + len(fresh) >= horizon:
+                elif horizon is not None and progress.past(horizon):
                     outcomes.append(_past_the_horizon(self.name, horizon))
-                elif opened + len(fresh) - learnt >= most:
+                elif progress.waiting >= most:
                     outcomes.append(TooManyEvents(f"{self.name} has as many events that wait as it may. Try later."))
                 else:
-                    number = opened + len(fresh) + 1
+                    progress = progress.open()
+                    number = progress.opened
                     fresh.append((number, each))
                     known[each.id] = _Known(number, each.body, began + wait, None, None, each.content)
                     outcomes.append(Opened(number, began + wait, each.content))
             self._insert(now, fresh, began + wait)
             if fresh:
                 now.execute(
-                    "UPDATE event_logs SET opened = ?, at = ? WHERE lineage = ?", fresh[-1][0], began, self.lineage
+                    "UPDATE event_logs SET opened = ?, at = ? WHERE lineage = ?", progress.opened, began, self.lineage
                 )
-            return outcomes, self._close(now, closings, known, sealed, time)
+            return outcomes, self._close(now, closings, known, progress, time)
 
     def _again(self, found: _Known, opening: Opening) -> Opened | Exception:
         """The outcome of an event that was opened before."""
@@ -253,7 +229,7 @@ class EventLog:
             )
 
     def _close(
-        self, now: Transaction, closings: Sequence[Closing], known: dict[bytes, _Known], sealed: int, time: int
+        self, now: Transaction, closings: Sequence[Closing], known: dict[bytes, _Known], progress: Progress, time: int
     ) -> list[int | Exception]:
         outcomes: list[int | Exception] = []
         labels: list[tuple[int, Closing]] = []
@@ -266,7 +242,7 @@ class EventLog:
                 outcomes.append(
                     found.number if same else EventConflict("this event was closed with another label or reward.")
                 )
-            elif found.number <= sealed or found.due <= time:
+            elif progress.ended(found.number, found.due <= time):
                 outcomes.append(_ended())
             else:
                 known[each.id] = found._replace(closed=each.closed)
@@ -328,23 +304,23 @@ class EventLog:
         many are sealed depends on when they were opened, and not on what they hold.
         """
         with self._database.transaction() as now:
-            _, sealed, _ = self._locked(now)
+            opened, sealed, _ = self._locked(now)
             learnt, ended = self._stream(now)
             if ended:
                 return []
-            time = self._until(now, by)
-            last = learnt
+            progress, time, last = Progress(opened, sealed, learnt), self._until(now, by), learnt
             for number, due in now.rows(
                 "SELECT number, due FROM stream_events WHERE lineage = ? AND number > ? ORDER BY number LIMIT ?",
                 self.lineage,
                 learnt,
                 most,
             ):
-                if due > time and number > sealed:
+                if not progress.ended(int(number), due <= time):
                     break
                 last = int(number)
             if last > sealed:
-                now.execute("UPDATE event_logs SET sealed = ? WHERE lineage = ?", last, self.lineage)
+                sealed = progress.seal(last).sealed
+                now.execute("UPDATE event_logs SET sealed = ? WHERE lineage = ?", sealed, self.lineage)
             rows = now.rows(
                 "SELECT number, content, label FROM stream_events WHERE lineage = ? AND number > ? AND number <= ? "
                 "ORDER BY number",
@@ -422,11 +398,8 @@ def begin_log(now: Transaction, lineage: str, t: int) -> None:
 
 def learn_events(now: Transaction, saved: Saved, t: int, time: int) -> None:
     """Erase the events up to round t, which a commit has learnt; an error if one of them is not sealed."""
-    [(sealed,)] = now.rows("SELECT sealed FROM event_logs WHERE lineage = ? /*lock*/", saved.lineage)
-    if t > int(sealed):
-        raise StateConflict(
-            f"round {t} of {saved.name} is that of an event that is not sealed. Its rows are events: open them."
-        )
+    [(opened, sealed)] = now.rows("SELECT opened, sealed FROM event_logs WHERE lineage = ? /*lock*/", saved.lineage)
+    Progress(int(opened), int(sealed), saved.position[1]).learn(t, saved.name)
     now.execute(
         "UPDATE stream_events SET content = NULL, label = NULL WHERE lineage = ? AND number > ? AND number <= ?",
         saved.lineage,

@@ -31,9 +31,9 @@ from typing import Any, NamedTuple, Protocol
 
 from taciturn._util.arrays import Array, Arrays, same
 from taciturn.accounting.cost import FREE, Cost, Spent, total
+from taciturn.accounting.guarantee import Charge
 from taciturn.accounting.ledger import Ledger
 from taciturn.accounting.ledger_rules import Position
-from taciturn.accounting.renewal import Charge
 from taciturn.core.accounted import Prepared
 from taciturn.core.block_sums import Admission, BlockSums
 from taciturn.core.hashed_rows import HashedRows, Map
@@ -45,13 +45,11 @@ from taciturn.drift import Drift
 from taciturn.errors import InvalidInput, StateConflict
 from taciturn.plan import Plan
 from taciturn.problem.problem import Problem
+from taciturn.renewal import CHARGE
 from taciturn.store import Chunk, Lease, Request, Saved, Store
 from taciturn.store.database import StoreReplaced
 from taciturn.streams.lines import lines_of
 from taciturn.streams.published import Published
-
-CHARGE = "charge"
-"""Key of what a stream costs by neighbour relation, in what is public about it."""
 
 _WATCHED_ROWS = 2**8  # rows that are evaluated by one model, with diagnostics
 _MOST_ENTRIES = 2**19  # entries of all points that are released at once

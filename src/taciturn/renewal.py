@@ -15,55 +15,31 @@ add to those of the others.
 So a row that was given to one of two streams is protected as that stream says, and a row that is given to both, or a
 user with rows in both, by the sum. The unit is the weaker of the two, if one protects users and the other examples:
 what protects all rows of a user protects each of them.
+
+A released model says how much each feature counts, for labels in certain units. A successor that starts from it must
+have the same features, target and bounds, or its first models would be another model's weights on other columns. So
+hashes of these public settings are compared, part by part; a part that one of the two does not know is not.
+
+How a stream is closed and its successor opened so that neither is lost, is in `taciturn.runs.renewal`.
 """
 
 from __future__ import annotations
 
+import json
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from taciturn._util.output import rounded_up
-from taciturn.accounting.cost import Cost, total
-from taciturn.accounting.gdp import SMALLEST
-from taciturn.accounting.guarantee import Guarantee
-from taciturn.errors import InvalidInput
+from taciturn.accounting.cost import FREE, total
+from taciturn.accounting.guarantee import Charge, Guarantee
+from taciturn.core.state import SIMULATION
+from taciturn.errors import InvalidInput, StateConflict
 
-_OTHERS = {"replace": "zero-out", "zero-out": "replace"}
-
-
-@dataclass(frozen=True)
-class Charge:
-    """What one stream costs: the name of its unit, its delta, and its cost by neighbour relation."""
-
-    unit: str
-    delta: float
-    costs: tuple[tuple[str, Cost], ...]
-
-    @classmethod
-    def of(cls, guarantee: Guarantee) -> Charge:
-        """The charge of a stream with this guarantee: of all that it can ever publish."""
-        costs = [(guarantee.neighbours, guarantee.delivered)]
-        if guarantee.other is not None:
-            costs.append((_OTHERS[guarantee.neighbours], guarantee.other))
-        return cls(guarantee.unit.name, guarantee.claimed.delta, tuple(costs))
-
-    @property
-    def plain(self) -> bool:
-        """Whether part of it is known as one (epsilon, delta) alone, as of a search: such deltas add."""
-        return any(cost.plain_delta > SMALLEST for _, cost in self.costs)
-
-    def as_data(self) -> dict[str, Any]:
-        """As JSON can hold it, without rounding."""
-        costs = {relation: [part.hex() for part in cost.parts] for relation, cost in self.costs}
-        return {"unit": self.unit, "delta": self.delta, "costs": costs}
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Charge:
-        """What `as_data` gave."""
-        costs = ((str(name), Cost(*map(float.fromhex, parts))) for name, parts in data["costs"].items())
-        return cls(str(data["unit"]), float(data["delta"]), tuple(costs))
+if TYPE_CHECKING:
+    from taciturn.store import Saved, Store
 
 
 @dataclass(frozen=True)
@@ -102,9 +78,22 @@ class Renewal:
         """What is promised to someone whose rows are in all of these streams and in one with this guarantee."""
         return Promise((*self.charges, Charge.of(guarantee)))
 
-    def after(self, point: Any, guarantee: Guarantee, means: tuple[tuple[str, str], ...] = ()) -> Renewal:
-        """The renewal of the successor, once that is followed, too."""
-        return Renewal(tuple(point), (*self.charges, Charge.of(guarantee)), means)
+    @classmethod
+    def of(
+        cls, point: Any, guarantee: Guarantee, means: tuple[tuple[str, str], ...] = (), before: Renewal | None = None
+    ) -> Renewal:
+        """What is left by a stream with this guarantee; `before` is what it started from, if it follows another."""
+        return cls(tuple(point), (*(() if before is None else before.charges), Charge.of(guarantee)), means)
+
+    def check_means(self, means: tuple[tuple[str, str], ...]) -> None:
+        """Reject a successor whose weights mean something else; warn if what they meant is not known."""
+        if not self.means:
+            warnings.warn(
+                "what renew= takes does not say which features, target and bounds its stream had, as it was made by an "
+                "earlier version or by hand, so they are not compared. Check that they are the same.",
+                stacklevel=7,
+            )
+        _check_same("this model", dict(self.means), dict(means))
 
     def as_data(self) -> dict[str, Any]:
         """As JSON can hold it, without rounding."""
@@ -181,6 +170,94 @@ class Promise:
             f"together: {sums}. One in a single stream is promised what that says: {each}. The model that the "
             "successor starts from was released, and adds nothing."
         )
+
+
+# Streams in a store.
+
+CHARGE, _RENEWAL = "charge", "renewal"
+"""Keys in what is public about a stream: what it costs, and what it starts from."""
+
+
+def renewal_of(
+    store: Store,
+    closing: Saved,
+    delta: float,
+    k: int | None = None,
+    *,
+    seeded: bool,
+    means: tuple[str | None, str | None] = (None, None),
+) -> Renewal:
+    """What the successor of a stored stream starts from; an error if it may not follow this one.
+
+    Parameters
+    ----------
+    store, closing
+        Where the stream is that ends, and the stream.
+    delta : float
+        Its delta, if it does not say so itself.
+    k : int, optional
+        The release that the successor starts from; by default the last one that is committed.
+    seeded : bool
+        Whether the successor is a simulation, as the stream has to be then.
+    means : tuple of str
+        A hash of what the weights of the two mean, or None where it is not known.
+    """
+    _check_same("the contract", *({} if each is None else {"model": each} for each in means))
+    if seeded != (SIMULATION in closing.lineage.split()):
+        raise StateConflict("a simulation is followed by a simulation, with --seed, and a private run by one without.")
+    k = closing.position[2] if k is None else k
+    found = store.chunk(closing.lineage, k) if k else None
+    if found is None:
+        raise InvalidInput(f"{closing.name} has released nothing, so there is no model to start from. Learn more rows.")
+    chunk, _ = found
+    model = json.loads(chunk.content.split(b"\n")[k - chunk.first])["model"]
+    unit = str(closing.about.get("unit", "example"))
+    charge = Charge(unit, delta, ((closing.neighbours, closing.reserved),))
+    if CHARGE in closing.about:
+        charge = Charge.from_data(closing.about[CHARGE])
+    before = stored_renewal(closing)
+    charges = () if before is None else before.charges
+    if closing.earlier != FREE:  # the streams that a restored backup had lost
+        charges = (*charges, Charge(unit, charge.delta, ((closing.neighbours, closing.earlier),)))
+    return Renewal(tuple(model), (*charges, charge))
+
+
+def stored_renewal(saved: Saved | None) -> Renewal | None:
+    """What a stored stream has started from; None if it follows no other."""
+    if saved is None or _RENEWAL not in saved.about:
+        return None
+    return Renewal.from_data(saved.about[_RENEWAL])
+
+
+def about_successor(renewal: Renewal, closing: Saved) -> dict[str, Any]:
+    """What is public about the successor of a stored stream."""
+    return {_RENEWAL: {**renewal.as_data(), "lineage": closing.lineage}}
+
+
+def follows(saved: Saved, closing: Saved) -> bool:
+    """Whether one stored stream is the successor of another."""
+    return bool(saved.about.get(_RENEWAL, {}).get("lineage") == closing.lineage)
+
+
+def _check_same(what: str, before: Mapping[str, str], now: Mapping[str, str]) -> None:
+    """Reject weights of which a part means something else; what one of the two does not know is not compared."""
+    differs = [part for part, value in now.items() if before.get(part, value) != value]
+    if differs:
+        words = " and ".join(dict.fromkeys(_WORDS[part] for part in differs if part in _WORDS))
+        raise InvalidInput(
+            f"{what} declares other features, another target or other bounds than that of the stream which is to be "
+            f"followed, so its weights mean nothing here{words and f': {words}'}. Declare them as they were; budget, "
+            "horizon, method and forget may change."
+        )
+
+
+_WORDS = {
+    "columns": "the columns differ",
+    "names": "the names of the features, or their order, differ",
+    "target": "the classes, or the range of the labels, differ",
+    "bounds": "the feature bound, or whether there is an intercept, differs",
+    "map": "the map of the features differs",
+}
 
 
 def _listed(epsilons: Mapping[str, float]) -> str:

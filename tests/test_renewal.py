@@ -31,7 +31,7 @@ from taciturn import (
     private_sum,
 )
 from taciturn.accounting.cost import Cost, gaussian
-from taciturn.accounting.renewal import Charge, Promise, Renewal
+from taciturn.accounting.guarantee import Charge
 from taciturn.core.loop import Definition, Loop
 from taciturn.estimators.river import PrivateLogisticRegression as RiverLogistic
 from taciturn.estimators.settings import Settings
@@ -39,6 +39,7 @@ from taciturn.estimators.sklearn import PrivateLinearRegression, PrivateLinearSV
 from taciturn.estimators.stream import Stream
 from taciturn.plan import recommend
 from taciturn.regret import ftrl_regret_bound
+from taciturn.renewal import Promise, Renewal
 
 
 def guarantee(epsilon, unit=None, neighbours="replace"):
@@ -99,7 +100,7 @@ def test_renewals_are_plain_data():
     first = Renewal((0.1, 1e-17), (Charge.of(guarantee(1.0)),))
     again = Renewal.from_data(json.loads(json.dumps(first.as_data())))
     assert again == first
-    assert len(first.after([0.2, 0.3], guarantee(0.5)).charges) == 2
+    assert len(Renewal.of([0.2, 0.3], guarantee(0.5), before=first).charges) == 2
     with pytest.raises(InvalidInput, match="released model"):
         Renewal((math.nan,), first.charges)
     with pytest.raises(InvalidInput, match="released model"):

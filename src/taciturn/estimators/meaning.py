@@ -1,26 +1,20 @@
 """What the weights of an estimator's model mean, by which a successor is compared with the stream that it follows.
 
-A released model says how much each feature counts, for labels in certain units. A successor that starts from it must
-have the same features, target and bounds, or its first models would be another model's weights on other columns. Each
-part is a hash of public settings. A part that one of the two does not know, such as the names of the columns of an
-array, is not compared.
+Each part is a hash of public settings; `taciturn.renewal` says why they are compared.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from taciturn.accounting.renewal import Renewal
 from taciturn.columns.encoder import ColumnEncoder
 from taciturn.columns.target import Number
 from taciturn.core.earlier import earlier_fingerprint
 from taciturn.core.fingerprint import fingerprint
-from taciturn.errors import InvalidInput
 from taciturn.estimators.settings import Settings
 from taciturn.plan import Plan
 
@@ -59,40 +53,18 @@ def with_meaning(
     }
     if names is not None and encoder is None:
         parts["names"] = [str(name) for name in names]
+    means = tuple((part, fingerprint(value)[:_LENGTH]) for part, value in parts.items())
     if settings.renew is not None:
-        _check(settings.renew, parts)
-    return replace(plan, means=tuple((part, fingerprint(value)[:_LENGTH]) for part, value in parts.items()))
+        before = dict(settings.renew.means)
+        known = {part: made for part, value in parts.items() if (made := _of_version_1(value)) == before.get(part)}
+        settings.renew.check_means(tuple((part, known.get(part) or made) for part, made in means))
+    return replace(plan, means=means)
 
 
-def _check(renewal: Renewal, parts: dict[str, Any]) -> None:
-    """Reject a successor whose weights mean something else; warn if what they meant is not known."""
-    before = dict(renewal.means)
-    if not before:
-        warnings.warn(
-            "what renew= takes does not say which features, target and bounds its stream had, as it was made by an "
-            "earlier version or by hand, so they are not compared. Check that they are the same.",
-            stacklevel=7,
-        )
-    differs = [_WORDS[part] for part, value in parts.items() if part in before and not _is_of(before[part], value)]
-    if differs:
-        raise InvalidInput(
-            "this model declares other features, another target or other bounds than that of the stream which is to "
-            f"be followed, so its weights mean nothing here: {' and '.join(dict.fromkeys(differs))}. Declare them as "
-            "they were; budget, horizon, method and forget may change."
-        )
-
-
-def _is_of(known: str, value: Any) -> bool:
-    """Whether a hash is that of a part, perhaps of version 1."""
+def _of_version_1(value: Any) -> str | None:
+    """The hash of a part as streams have it that began with version 1; None if that could not state it."""
     earlier = earlier_fingerprint(value)
-    return known in (fingerprint(value)[:_LENGTH], earlier and earlier[:_LENGTH])
+    return earlier and earlier[:_LENGTH]
 
 
 _LENGTH = 32
-_WORDS = {
-    "columns": "the columns differ",
-    "names": "the names of the features, or their order, differ",
-    "target": "the classes, or the range of the labels, differ",
-    "bounds": "the feature bound, or whether there is an intercept, differs",
-    "map": "the map of the features differs",
-}
