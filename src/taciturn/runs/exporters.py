@@ -19,7 +19,7 @@ from taciturn.streams.stored import StoredStream
 class Exporter(Protocol):
     """Makes a file of what is committed; called again after an interruption, it completes the file."""
 
-    def __call__(self, shown: Exported) -> None:
+    def __call__(self, shown: Exported, /) -> None:
         """Write what the file lacks."""
 
 
