@@ -456,8 +456,8 @@ MUTANTS = (
     Mutant(
         "fits counted after they have released",
         "estimators/sklearn_base.py",
-        "learnt = new.stream.learn_if(in_use, rows, labels, users)",
-        "learnt = new.stream.learn_if(lambda: True, rows, labels, users)\n            assert in_use()",
+        "self._count_fit(stream, len(labels))\n                    stream.commit(releases)",
+        "stream.commit(releases)\n                    self._count_fit(stream, len(labels))",
     ),
     Mutant(
         "search not charged",

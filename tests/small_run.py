@@ -110,6 +110,7 @@ def go(
         settings = {"exporters": (ModelFile(declared),), "seconds": 0.0, "format": format}
         folder = Folder(place, handle)
         find(folder, folder.store, declared.digest, resuming=again)
+        settings |= {} if again else {"about": {"declared": declared.declared}}
         opened = (resume if again else begin)(folder, Store(folder.store), plan, declared.digest, **settings)
         return opened, learn_from(opened, rows, check=check)
 

@@ -844,3 +844,48 @@ def test_a_ledger_of_several_populations_is_chosen_by_name(taciturn, tmp_path):
     write_case(tmp_path, 50)
     assert "reserved its cost in the ledger of 'staff'" in taciturn(*run, "--resume", "--population", "customers").err
     assert taciturn(*run, "--resume", "--population", "staff").status == 0
+
+
+def test_files_are_made_from_the_store_alone(taciturn, tmp_path):
+    """Those that were lost, and those of a second folder; nothing is learnt or spent."""
+    toml, data = write_case(tmp_path, 50)
+    place, copy, address = tmp_path / "run", tmp_path / "copy", tmp_path / "run" / "stream.db"
+    assert taciturn("learn", toml, data, "--out", place).status == 0
+    made = {name: (place / name).read_bytes() for name in PUBLIC}
+    state = Store(address).load("stream").state
+    for name in PUBLIC:
+        (place / name).unlink()
+    done = taciturn("export", place)
+    assert (done.status, done.err) == (0, "")
+    assert "25 models of stream" in done.out
+    done = taciturn("export", copy, "--store", address, "--name", "stream", "--json")
+    assert json.loads(done.out)["releases"] == 25
+    for name in PUBLIC:
+        assert made[name] == (place / name).read_bytes() == (copy / name).read_bytes()
+    assert Store(address).load("stream").state == state
+    assert not (copy / "stream.db").exists()
+
+
+@pytest.mark.privacy
+def test_export_shows_nothing_of_another_run_and_needs_its_folder_alone(taciturn, tmp_path):
+    """Nor while a run learns there, nor a file whose releases the store does not have."""
+    toml, data = write_case(tmp_path, 50)
+    place, other = tmp_path / "run", tmp_path / "other"
+    for each in (place, other):
+        assert taciturn("learn", toml, data, "--out", each).status == 0
+    for arguments, why in (
+        ([tmp_path / "none"], "holds no run"),
+        ([place, "--store", other / "stream.db", "--name", "stream"], "holds a run of its own"),
+        ([tmp_path / "none", "--store", tmp_path / "none.db"], "none.db"),
+    ):
+        done = taciturn("export", *arguments)
+        assert done.status == 2
+        assert why in done.err
+        assert not (tmp_path / "none").exists()
+    with locked(place):
+        assert "another process is learning" in taciturn("export", place).err
+    (place / "models.jsonl").write_bytes((other / "models.jsonl").read_bytes())
+    done = taciturn("export", place)
+    assert done.status == 2
+    assert "holds releases that this run has not made" in done.err
+    assert (place / "models.jsonl").read_bytes() == (other / "models.jsonl").read_bytes()

@@ -164,7 +164,10 @@ def test_two_thousand_signals_kill_no_stream(kind):
 
 
 HERE = Path(taciturn.__file__).parent
-TRACED = {str(HERE / "core/private.py"), *map(str, (HERE / "estimators").glob("*.py"))}
+TRACED = {
+    str(HERE / "core/private.py"),
+    *(str(path) for room in ("estimators", "streams") for path in (HERE / room).glob("*.py")),
+}
 
 
 @contextlib.contextmanager
@@ -281,7 +284,7 @@ def test_a_refused_commit_is_never_adopted():
     front = Sklearn()
     front.learn()
     before, stream = front.account(), front.model._fitted.stream
-    private, state = front.private, stream._live
+    private, state = front.private, stream._state
     private.run(state, X, np.sign(X[:, 0]))
     with pytest.raises(StateConflict, match="not its live state"):
         front.learn()

@@ -75,9 +75,9 @@ def test_no_exact_vector_in_a_pickle():
     """Bytes of the exact gradient sum since the last release are in the state, and not in the pickle."""
     stream = Stream(plan(release=300))
     stream.learn(X[:400], Y[:400])
-    secret = stream._live.exact["sum"].tobytes()
+    secret = stream._state.exact["sum"].tobytes()
     assert secret not in pickle.dumps(stream)
-    assert secret in pickle.dumps(stream._live.exact)
+    assert secret in pickle.dumps(stream._state.exact)
 
 
 def test_dumped_and_loaded_it_goes_on_as_if_nothing_had_been(tmp_path):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -38,9 +39,25 @@ def learn(place, again, blocks=None):
     rows = islice(open_rows(declared, data, block=100, start=start), blocks)
     go(Path(place), declared, rows, again=again, seed=seed, check="window" if start else "all")
 learn(place + "-warm", False, 2)  # whatever is compiled is compiled now
+"""
+
+EXPORTERS = """
+import os, sys
+from pathlib import Path
+from taciturn.cli.export import export
+place, store, seed = sys.argv[1:]
+def learn(place, again):
+    export(Path(place), store, "stream", seed=int(seed), as_json=True)
+said, sys.stdout = sys.stdout, open(os.devnull, "w")
+learn(place + "-warm", False)
+sys.stdout = said
+"""
+
+CHILDREN = """
 for line in sys.stdin:
     child = os.fork()
     if child == 0:
+        os.dup2(2, 1)
         learn(place, bool(int(line)))
         os._exit(0)
     print(child, flush=True)
@@ -70,10 +87,10 @@ def committed(place):
 
 
 class Nursery:
-    """A process that starts learners, each new to the stream, faster than Python starts."""
+    """A process that starts learners, or exporters, each new to the stream, faster than Python starts."""
 
-    def __init__(self, *arguments):
-        self.process = start(NURSERY, *arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, code, *arguments):
+        self.process = start(code + CHILDREN, *arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def learner(self, again):
         """The number of a process that learns."""
@@ -90,7 +107,7 @@ def kill_and_resume(tmp_path, seed, rows=ROWS, kills=KILLS):
     """Kill a run at so many moments, most of them some time after its first commit, and let it end; what was seen."""
     toml, data = write_case(tmp_path, rows, release="10", rows_per_user=ROWS_PER_USER)
     place, moments, seen = tmp_path / "run", random.Random(7), [b""]
-    declared, nursery = read_contract(toml), Nursery(toml, data, place, seed)
+    declared, nursery = read_contract(toml), Nursery(NURSERY, toml, data, place, seed)
     for _ in range(kills):
         before = committed(place)
         child = nursery.learner(again=before is not None)
@@ -147,6 +164,42 @@ def test_killed_two_hundred_times_a_run_repeats_nothing(tmp_path, seed):
             patch.setattr("taciturn.runs.run.Run.commit_if_due", lambda self: None)  # one commit, at the end
             go(tmp_path / "whole", declared, open_rows(declared, data), seed=seed)
         assert shown(place) == shown(tmp_path / "whole")
+
+
+def kill_exporters(tmp_path, kills):
+    """Kill exporters of a run at so many random moments, each at work on what is there; the sizes that were left."""
+    toml, data = write_case(tmp_path, 2_000, release="5")
+    declared, learnt, place = read_contract(toml), tmp_path / "learnt", tmp_path / "shown"
+    go(learnt, declared, open_rows(declared, data, block=10), seed=11)
+    whole, model = shown(learnt), (learnt / "model.json").read_bytes()
+    nursery, moments, left = Nursery(EXPORTERS, place, learnt / "stream.db", 11), random.Random(7), []
+    while len(left) < kills:
+        if (place / "model.json").exists():
+            shutil.rmtree(place)
+        before, child = shown(place), nursery.learner(again=False)
+        if moments.random() < 0.8:
+            wait_for(lambda before=before: shown(place) != before or (place / "model.json").exists(), nursery.process)
+        time.sleep(moments.uniform(0.0, 0.01))
+        with suppress(ProcessLookupError):  # it has ended: this one does not count
+            os.kill(child, signal.SIGKILL)
+        assert whole.startswith(shown(place))
+        assert not (place / "model.json").exists() or (place / "model.json").read_bytes() == model
+        left += [len(shown(place))] if nursery.status() == signal.SIGKILL else []
+    nursery.learner(again=False)
+    assert nursery.status() == 0
+    nursery.process.communicate()
+    assert (shown(place), (place / "model.json").read_bytes()) == (whole, model)
+    assert {path.name for path in place.iterdir()} == {"models.jsonl", "model.json", ".lock"}
+    return left
+
+
+def test_exporters_that_are_killed_leave_files_that_the_next_completes(tmp_path):
+    kill_exporters(tmp_path, 3)
+
+
+@pytest.mark.slow
+def test_exporters_that_are_killed_fifty_times_leave_files_that_the_next_completes(tmp_path):
+    assert len(set(kill_exporters(tmp_path, 50))) > 10  # many died with another part written
 
 
 COMMAND = "from taciturn.cli.app import main; main()"

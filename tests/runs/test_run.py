@@ -11,7 +11,7 @@ from small_run import batches, check, contract, go, saved, shown
 from taciturn import Ledger, Privacy
 from taciturn.accounting.cost import FREE
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable
-from taciturn.runs import journal
+from taciturn.runs import exporters
 from taciturn.runs import run as runs
 from taciturn.runs.files import Folder, locked
 from taciturn.runs.ingest import learn_from
@@ -394,7 +394,7 @@ def interrupting(call, after):
 
 STEPS = {
     "the transaction": (Store, "commit"),
-    "models.jsonl": (journal, "write_at"),
+    "models.jsonl": (exporters, "write_at"),
     "the witness": (Witness, "record"),
 }
 

@@ -20,6 +20,7 @@ from taciturn import __version__
 from taciturn.cli.audit import audit
 from taciturn.cli.budget import app as budget
 from taciturn.cli.data import check, init, predict
+from taciturn.cli.export import export
 from taciturn.cli.learn import learn
 from taciturn.cli.plan import plan
 from taciturn.cli.privacy import errata, privacy
@@ -54,7 +55,7 @@ _PATHS = {
 }  # errors of a path that the user passed
 
 PANELS = {
-    "Learn from a file, in this order": (init, check, learn, predict, renew),
+    "Learn from a file, in this order": (init, check, learn, predict, export, renew),
     "Before there is data": (plan, privacy),
     "Streams over HTTP": (serve,),
     "Check the evidence": (audit, errata),

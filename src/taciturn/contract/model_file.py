@@ -34,11 +34,10 @@ from taciturn.columns.labels import probabilities
 from taciturn.contract.contract import Contract, contract_of
 from taciturn.contract.toml import features_declared, features_of
 from taciturn.errors import InvalidInput
-from taciturn.estimators.stream import Stream
 from taciturn.problem.column_maps import LinearMap, Standardise
 from taciturn.problem.features import Chain
 from taciturn.problem.problem import Problem
-from taciturn.streams.stored import StoredStream
+from taciturn.streams.private_stream import PrivateStream
 
 FORMAT = "taciturn model 1"
 
@@ -225,7 +224,7 @@ class Model:
 
 def model_of(
     contract: Contract,
-    stream: Stream | StoredStream,
+    stream: PrivateStream,
     spent: Spent | None = None,
     guarantee: str | None = None,
     delivered_epsilon: dict[str, float | None] | None = None,
@@ -247,7 +246,7 @@ def model_of(
 def write_model(
     path: str | os.PathLike[str],
     contract: Contract,
-    stream: Stream | StoredStream,
+    stream: PrivateStream,
     spent: Spent | None = None,
     guarantee: str | None = None,
     delivered_epsilon: dict[str, float | None] | None = None,

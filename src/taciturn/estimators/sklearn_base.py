@@ -177,7 +177,9 @@ class PrivateLinearModel(Keywords, BaseEstimator):
             )
         _check_users(opened.stream.plan.private.unit, users)
         labels = self._encoded(y, opened.classes)
-        opened.stream.learn_if(lambda: self._count_fit(opened.stream, len(labels)), X, labels, users)
+        if not opened.stream.t:  # the call that opened it was interrupted, or is another thread's
+            self._count_fit(opened.stream, len(labels))
+        opened.stream.learn(X, labels, users)
         return self
 
     def _learn_first(self, X: Any, y: Any, classes: Any, users: Any, all_rows: bool) -> Self:
@@ -205,19 +207,21 @@ class PrivateLinearModel(Keywords, BaseEstimator):
         if all_rows:
             self._streams: tuple[_Opened, ...] = (new,) if before is None else (new, before)
 
-        def in_use() -> bool:
-            used = all_rows or self.__dict__.setdefault("_first", new) is new
-            return used and self._count_fit(new.stream, len(labels))
-
+        stream = new.stream
         try:
-            learnt = new.stream.learn_if(in_use, rows, labels, users)
+            with stream.lock:  # until it has learnt, as others may find it before
+                releases = stream.prepare(rows, labels, users)
+                in_use = all_rows or self.__dict__.setdefault("_first", new) is new
+                if in_use:
+                    self._count_fit(stream, len(labels))
+                    stream.commit(releases)
         except TaciturnError:
-            if new.stream.rejected:  # and stays so: the next call may have other settings
-                self._fits.discard(str(new.stream.lineage))
+            if stream.rejected:  # and stays so: the next call may have other settings
+                self._fits.discard(str(stream.lineage))
                 if not all_rows:
                     self.__dict__.pop("_first", None)
             raise
-        if learnt is None:
+        if not in_use:
             return self._learn_on(vars(self)["_first"], X, y, users)
         if all_rows:
             self._streams = (new,)
@@ -225,16 +229,15 @@ class PrivateLinearModel(Keywords, BaseEstimator):
             self._fits.warn(before is not None, stacklevel=5)
         return self
 
-    def _count_fit(self, stream: Stream, rows: int) -> bool:
-        """Count a stream with those of all clones, once, unless it is a simulation; always True.
+    def _count_fit(self, stream: Stream, rows: int) -> None:
+        """Count a stream with those of all clones, once, unless it is a simulation.
 
-        It is called before a stream learns, so that no interruption leaves one that has learnt and is not counted.
+        It is called before a stream commits, so that no interruption leaves one that has learnt and is not counted.
         """
         private = stream.plan.private
         if private.seed is None:
             about = (str(stream.lineage), private.neighbours, private.unit.name)
             self._fits.add(rows, private.total_cost, private.privacy.delta, *about)
-        return True
 
     @property
     def _fits(self) -> Fits:

@@ -5,18 +5,14 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from taciturn._util.arrays import Array, Arrays
 from taciturn._util.html import budget_bar, card, facts
 from taciturn._util.output import rounded_up
 from taciturn._util.process import process_number
-from taciturn.accounting.cost import Cost, Spent
 from taciturn.accounting.guarantee import Guarantee
 from taciturn.accounting.ledger import Ledger, LedgerLike, as_ledger
 from taciturn.core.accounted import Prepared
@@ -25,8 +21,8 @@ from taciturn.core.state import State, read_extra
 from taciturn.drift import Drift
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, TaciturnError, Unprovable
 from taciturn.plan import Plan
-from taciturn.problem.problem import Problem
 from taciturn.renewal import Renewal
+from taciturn.streams.private_stream import PrivateStream, Tip
 from taciturn.streams.published import Published
 
 
@@ -38,31 +34,16 @@ class NotReleased(InvalidInput, AttributeError):
     """An attribute of a model that exists from its first release on."""
 
 
-class _Snapshot(NamedTuple):
-    """The position of a stream, its model, and what the latest call released; a copy has no state.
+class Stream(PrivateStream):
+    """A private stream in the memory of this process (`taciturn.accounting.memory_store`); copies have no secrets.
 
-    `published` is what follows from all releases, `problem` that with which the model predicts, and `models` has the
-    model to use after each of these releases.
-    """
-
-    state: State | None
-    t: int
-    k: int
-    cost: Cost
-    published: Published
-    problem: Problem
-    releases: Releases | None
-    models: Array | None = None
-
-
-class Stream:
-    """A private stream that learns by a plan, and has the current model; copies and pickles have no secrets.
+    A row that was prepared and not committed is forgotten, as its caller gives it again.
 
     **Interruptions.** A call that is stopped anywhere, by Ctrl-C say, has learnt all of its rows or none, and the next
-    call goes on from there. *Proof.* A call prepares the next state, model and releases as one object, stores it as
-    `_pending`, commits, and stores it as `_at`; each is a single step. Stopped before the commit, the ledger does not
-    have the pending state as its newest one, and it is never used. Stopped after it, the ledger has, and the next
-    access makes it `_at`. Calls take turns, so no other call replaces what is pending before it was looked at. ∎
+    call goes on from there. *Proof.* A call prepares the next state and its releases as one object, stores it as
+    `_attempt`, commits, and stores it as `_at`; each is a single step. Stopped before the commit, the ledger does not
+    have that state as its newest one, and it is never used. Stopped after it, the ledger has, and the next access makes
+    it `_at`. Calls take turns, so no other call replaces the attempt before it was looked at. ∎
     A simulation has no ledger: it has learnt when it stores `_at`.
 
     Parameters
@@ -77,13 +58,8 @@ class Stream:
 
     Attributes
     ----------
-    t, k : int
-        Rows so far, those without influence included, and releases made.
-    model : ndarray
-        The point to use: the last released, the late average of the released ones, or that of the memory that fits
-        best, as the plan says; the data-free point before the first.
-    releases : Releases, optional
-        What the latest call released; None before the first.
+    lock : lock
+        Held by who prepares and commits in two calls; `learn` is both in one.
 
     Examples
     --------
@@ -101,51 +77,40 @@ class Stream:
         self._begin(plan, state, Published.start(plan), None if reserve else as_ledger(ledger))
 
     def _begin(self, plan: Plan, state: State, published: Published, unopened: Ledger | None = None) -> None:
-        self.plan = plan
+        super().__init__(plan, state, published)
+        self._at = self._attempt = self._tip  # as of the last commit, and of the last that was begun
         # in which it learns; None for a simulation: in any
         self._process = None if state.simulated else process_number()
         self._unopened = unopened  # the ledger that does not know the stream yet
         self._rejection: TaciturnError | None = None
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self._warned = False
-        problem = plan.private.problem_at(state)
-        self._at = self._pending = _Snapshot(state, state.t, state.k, state.spent, published, problem, None)
 
     def learn(self, X: Any, y: Any, users: Any = None, now: datetime | None = None) -> Releases:
         """Learn from these rows, and return what they released; a rejected row leaves everything as it was.
 
         `users` and `now` are those of `Private.run`, for a plan whose unit is a user.
         """
-        releases = self._learn(lambda state: self.plan.private.prepare(state, X, y, users, now))
-        assert releases is not None
-        return releases
-
-    def learn_if(
-        self, wanted: Callable[[], bool], X: Any, y: Any, users: Any = None, now: datetime | None = None
-    ) -> Releases | None:
-        """The same, if `wanted()` once the rows are found good; else nothing is learnt or spent, and it returns None.
-
-        So an estimator can decide at the last moment that another stream, opened meanwhile, is the one to use.
-        """
-        return self._learn(lambda state: self.plan.private.prepare(state, X, y, users, now), wanted)
-
-    def _learn(self, prepare: Callable[[State], Prepared], wanted: Callable[[], bool] | None = None) -> Releases | None:
-        private = self.plan.private
         self.must_learn()  # before the lock, which a thread of the parent may hold in a forked process
-        with self._lock:
-            before = self._now
-            assert before.state is not None
-            prepared = prepare(before.state)
-            if wanted is not None and not wanted():
-                return None
-            self._open()
-            new, releases = prepared.state, prepared.releases
-            published, models = before.published.after(releases)
-            problem = private.problem_at(new)
-            self._pending = at = _Snapshot(new, new.t, new.k, new.spent, published, problem, releases, models)
-            private.commit(prepared)
-            self._at = at
+        with self.lock:
+            releases = self.prepare(X, y, users, now)
+            self.commit(releases)
         return releases
+
+    def commit(self, releases: Releases) -> None:
+        """Commit the step that made these releases, the latest; its cost is reserved now, if that was put off."""
+        at, tip = self._now, self._tip
+        if tip.releases is not releases or at.state is None or tip.state is None:
+            raise StateConflict(
+                "another call learnt while this one did, in the same thread: nothing was learnt from these rows. Let a "
+                "signal handler note what to do, and learn afterwards."
+            )
+        if tip is at:  # a commit that was interrupted had taken effect
+            return
+        self._open()
+        self._attempt = tip
+        self.plan.private.commit(Prepared(at.state, tip.state, releases))
+        self._at = tip
 
     def _open(self) -> None:
         """Reserve the cost, if that was put off; a call that was interrupted in it is repeated without effect.
@@ -156,7 +121,7 @@ class Stream:
             raise self._rejection
         if self._unopened is not None:
             try:
-                self.plan.private.open(self._live, self._unopened)
+                self.plan.private.open(self._state, self._unopened)
             except (BudgetExhausted, Unprovable) as error:
                 self._rejection = error
                 raise
@@ -165,7 +130,7 @@ class Stream:
     def reserve(self) -> None:
         """Reserve the cost now, if that was put off."""
         self.must_learn()
-        with self._lock:
+        with self.lock:
             self._open()
 
     @property
@@ -174,24 +139,14 @@ class Stream:
         return self._rejection is not None
 
     @property
-    def _now(self) -> _Snapshot:
-        """The position of the stream, including a commit whose call was interrupted before it could store it."""
-        if self._pending is not self._at and process_number() == self._process:
-            with self._lock:
-                pending = self._pending
-                if pending.state is not None and self.plan.private.is_live(pending.state):
-                    self._at = pending
+    def _now(self) -> Tip:
+        """Where the stream is, including a commit whose call was interrupted before it could store it."""
+        if self._attempt is not self._at and process_number() == self._process:
+            with self.lock:
+                tip = self._attempt
+                if tip.state is not None and self.plan.private.is_live(tip.state):
+                    self._at = tip
         return self._at
-
-    @property
-    def t(self) -> int:
-        """Number of rows so far, those without influence included."""
-        return self._now.t
-
-    @property
-    def k(self) -> int:
-        """Number of releases made."""
-        return self._now.k
 
     @property
     def lineage(self) -> str | None:
@@ -204,16 +159,6 @@ class Stream:
         """Numbers of rows and of releases, at one time."""
         now = self._now
         return now.t, now.k
-
-    @property
-    def model(self) -> Array:
-        """The point to use."""
-        return self._now.published.model
-
-    @property
-    def problem(self) -> Problem:
-        """The problem with which the model predicts, with the map of features that was found by now; public."""
-        return self._now.problem
 
     @property
     def releases(self) -> Releases | None:
@@ -237,8 +182,7 @@ class Stream:
     @property
     def models(self) -> Array:
         """The model to use after each of the releases of the latest call, one row each."""
-        models = self._now.models
-        return np.empty((0, len(self.model))) if models is None else models
+        return self._now.models
 
     @property
     def renewal(self) -> Renewal:
@@ -259,23 +203,6 @@ class Stream:
             raise NotReleased("nothing was released yet, so there is no model to start from. Learn more rows first.")
         return Renewal.of(self.model.tolist(), guarantee, self.plan.means, self.plan.renewal)
 
-    @property
-    def drift(self) -> Drift | None:
-        """How far released statistics moved from window to window, in units of their noise; None if that is not known.
-
-        It is public, and not known for one-off fits and for streams that find ranges first.
-        """
-        return self._now.published.drift
-
-    def _extra(self, extra: Arrays | None) -> Arrays:
-        """What a checkpoint stores beside the state."""
-        return self._now.published.arrays | (extra or {})
-
-    @property
-    def spent(self) -> Spent:
-        """What the releases so far cost, at the budget's delta."""
-        return self.cost.spent_at(self.plan.private.privacy.delta)
-
     def _repr_html_(self) -> str:
         private, spent = self.plan.private, self.spent
         epsilon, seeded = private.privacy.epsilon, private.seed is not None
@@ -290,17 +217,12 @@ class Stream:
         bar = budget_bar(spent.epsilon, epsilon, epsilon, words)
         return card(f"Simulation: not private. {title}" if seeded else title, bar, facts(told), alarm=seeded)
 
-    @property
-    def cost(self) -> Cost:
-        """The cost of the releases so far, as a value that adds."""
-        return self._now.cost
-
     def dump(self, path: str | os.PathLike[str], extra: Arrays | None = None) -> None:
         """Write a checkpoint of the stream. It holds secrets: protect the file like the data."""
         self.must_learn()
-        with self._lock:
+        with self.lock:
             self._open()
-            self._live.dump(path, self._extra(extra))
+            self._state.dump(path, self._now.published.arrays | (extra or {}))
 
     @classmethod
     def load(
@@ -339,18 +261,12 @@ class Stream:
             "it. Learn on there; or dump the stream there, and load it here."
         )
 
-    @property
-    def _live(self) -> State:
-        state = self._now.state
-        assert state is not None
-        return state
-
     def __getstate__(self) -> dict[str, Any]:
         at = self._now._replace(state=None)
-        return {**vars(self), "_at": at, "_pending": at, "_lock": None, "_unopened": None}
+        return {**vars(self), "_at": at, "_attempt": at, "_tip": at, "lock": None, "_unopened": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _pending=state["_at"], _lock=threading.RLock())
+        vars(self).update(state, _attempt=state["_at"], _tip=state["_at"], lock=threading.RLock())
 
 
 def promised(plan: Plan, guarantee: Guarantee | None = None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,34 +13,6 @@ from taciturn._util.atomic import Entry
 from taciturn.errors import StateConflict
 from taciturn.runs.files import write_at
 from taciturn.store import Chunk
-
-if TYPE_CHECKING:
-    from taciturn.runs.run import Run
-
-
-class ReleasesFile:
-    """Exporter of `models.jsonl`: what a file lacks of the committed releases is written at its end.
-
-    It reads the store alone. Called for the first time, and after a call that was interrupted, it compares the end of
-    the file with the store, by `complete`.
-    """
-
-    def __init__(self) -> None:
-        self._size: int | None = None  # of the file; None if it is not known to be a first part of the releases
-        self._k = 0  # releases in it
-
-    def __call__(self, run: Run) -> None:
-        """Write the releases that the file lacks."""
-        path, stream = run.folder.models, run.stream
-        size, self._size = self._size, None
-        if size is None:
-            size = complete(path, stream.read, stream.store.size_of_releases(stream.saved.lineage))
-        else:
-            for chunk in stream.read(self._k):
-                write_at(path, size, chunk.content)
-                size += len(chunk.content)
-        self._k, self._size = stream.saved.position[2], size
-
 
 Outbox = Callable[[int], Iterable[Chunk]]
 """The chunks of committed releases, in order, from the one that holds the release after a number on."""

@@ -37,7 +37,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from taciturn._util.arrays import Array
 from taciturn.accounting.ledger import Ledger
@@ -47,8 +47,8 @@ from taciturn.core.block_sums import Admission, BlockSums
 from taciturn.core.state import SIMULATION
 from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable, TaciturnError
 from taciturn.plan import Plan
+from taciturn.runs.exporters import Exported
 from taciturn.runs.files import Folder
-from taciturn.runs.journal import ReleasesFile
 from taciturn.runs.resume import BlockDigest, Checkpoint, SeenRows, Users
 from taciturn.store import Saved, Store
 from taciturn.store.encryption import read_key
@@ -64,25 +64,14 @@ _MOST_TEXT = 2**23  # bytes of lines that wait for a commit, at most
 _MOST_ROWS = 2**13  # rows that are learnt at once; a commit may be due after them
 
 
-class Exporter(Protocol):
-    """Makes a file of what a run has committed; called again after an interruption, it completes the file."""
-
-    def __call__(self, run: Run) -> None:
-        """Write what the file lacks."""
-
-
 @dataclass
-class Run:
+class Run(Exported):
     """A stream in a store that learns the rows of one input, and the folder of its files.
 
     Parameters
     ----------
-    folder : Folder
-        The folder, locked by `locked` during the run.
-    stream : StoredStream
-        The stream.
-    exporters : sequence of Exporter
-        What makes the files of the folder, after each commit; `models.jsonl` comes first.
+    folder, stream, exporters
+        As in `taciturn.runs.exporters.Exported`; exporters are called after each commit.
     seconds : float
         Minimal time between two commits while rows arrive fast, or ten times the duration of a commit if that is
         longer, so that a slow disk does not take most of the time. 0 commits after every block.
@@ -110,9 +99,6 @@ class Run:
     (2, 2)
     """
 
-    folder: Folder
-    stream: StoredStream
-    exporters: Sequence[Exporter] = ()
     seconds: float = 1.0
     format: str = ""
     _last: float = field(default_factory=time.monotonic)
@@ -121,37 +107,12 @@ class Run:
     def __post_init__(self) -> None:
         self.seen = SeenRows(self.input, "none")
         self._chained = self.stream.t  # rows that are learnt and in the chain
-        self.exporters = (ReleasesFile(), *self.exporters)
-
-    @property
-    def store(self) -> Store:
-        """Where it is committed."""
-        return self.stream.store
-
-    @property
-    def saved(self) -> Saved:
-        """The stream as the last commit left it."""
-        return self.stream.saved
+        super().__post_init__()
 
     @property
     def input(self) -> Checkpoint:
         """Where the input stood, and the chain of its rows, at the last commit."""
         return Checkpoint.from_bytes(self.saved.input)
-
-    @property
-    def left(self) -> int | None:
-        """Rounds left before the horizon; None without a horizon."""
-        return self.stream.left
-
-    @property
-    def committed(self) -> int:
-        """Number of rows at the last commit."""
-        return self.stream.committed
-
-    @property
-    def in_folder(self) -> bool:
-        """Whether the store is that of the folder."""
-        return self.store.address == str(self.folder.store.absolute())
 
     def learn(self, X: Array, y: Array, users: Users = None) -> None:
         """Learn from rows, and commit when a commit is due.
@@ -211,12 +172,6 @@ class Run:
                 self._patience = 10.0 * (self._last - began)
         except (FileNotFoundError, TaciturnError) as error:
             raise self._explained(error) from None
-
-    def export(self) -> None:
-        """Step 3: the files of the folder; nothing while rows are learnt and not committed, as those are secret."""
-        if self.committed == self.stream.t:
-            for exporter in self.exporters:
-                exporter(self)
 
     def _explained(self, error: Exception) -> Exception:
         """The error of a store or file that cannot be written to."""

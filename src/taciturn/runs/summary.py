@@ -16,17 +16,17 @@ from taciturn.contract.explain import public
 from taciturn.contract.model_file import write_model
 from taciturn.plan import Plan
 from taciturn.runs.diagnostics import BadRowCount, Diagnostics
+from taciturn.runs.exporters import Exported
 from taciturn.runs.ingest import Ending
 from taciturn.runs.journal import last_lines
 from taciturn.runs.report import File, Learnt, Released, Weight, learnt_page
-from taciturn.runs.run import Run
 
 _LARGEST = 20  # weights in the report
 _POINTS = 200  # released points, all in the second half of the stream, that the swing is computed from
 _SHOWN = 2_000  # releases in the pictures; more are thinned out
 
 
-def outcome(run: Run, ending: Ending) -> str:
+def outcome(run: Exported, ending: Ending) -> str:
     """The outcome of a run in a sentence."""
     rows = f"{run.stream.t:,} row{'s' * (run.stream.t != 1)}"
     left = run.left
@@ -47,7 +47,7 @@ def outcome(run: Run, ending: Ending) -> str:
     )
 
 
-def guarantee(run: Run, contract: Contract) -> str:
+def guarantee(run: Exported, contract: Contract) -> str:
     """The guarantee of the published sequence: after `taciturn store adopt`, of all streams that are in it."""
     return guarantee_of_all(contract, run.stream.plan, None if run.saved.earlier == FREE else run.stream.budget)
 
@@ -64,17 +64,17 @@ def guarantee_of_all(contract: Contract, plan: Plan, total: Spent | None) -> str
     )
 
 
-def delivered_epsilon(run: Run) -> dict[str, float | None]:
+def delivered_epsilon(run: Exported) -> dict[str, float | None]:
     """The delivered epsilon by neighbour relation; none after an adoption, where several streams are published."""
     return run.stream.plan.private.guarantee.as_data() if run.saved.earlier == FREE else {}
 
 
-def budget(run: Run, contract: Contract) -> Spent:
+def budget(run: Exported, contract: Contract) -> Spent:
     """The most that the published sequence can cost: the contract's budget; after an adoption, that of all streams."""
     return Spent(contract.epsilon, contract.delta) if run.saved.earlier == FREE else run.stream.budget
 
 
-def as_data(run: Run, contract: Contract, ending: Ending, report: bool = True) -> dict[str, Any]:
+def as_data(run: Exported, contract: Contract, ending: Ending, report: bool = True) -> dict[str, Any]:
     """The result of a run as plain data, for `taciturn learn --json`; all of it is public.
 
     If a bad row stopped the run, neither the error nor the position of that row is included: `rows` and `rounds_left`
@@ -102,7 +102,11 @@ def as_data(run: Run, contract: Contract, ending: Ending, report: bool = True) -
 
 
 def write_report(
-    run: Run, contract: Contract, ending: Ending, diagnostics: Diagnostics | None, bad_rows: BadRowCount | None = None
+    run: Exported,
+    contract: Contract,
+    ending: Ending,
+    diagnostics: Diagnostics | None,
+    bad_rows: BadRowCount | None = None,
 ) -> None:
     """Write the page; only its owner may read it if it has exact numbers, or if a bad row stopped the run."""
     page = learnt_page(_learnt(run, contract, ending, diagnostics, bad_rows))
@@ -125,7 +129,7 @@ class ModelFile:
         self.contract = contract
         self._generation = -1
 
-    def __call__(self, run: Run) -> None:
+    def __call__(self, run: Exported) -> None:
         """Replace the file if there was a commit since."""
         generation = run.saved.position[0]
         if generation != self._generation:
@@ -164,7 +168,7 @@ class ReportFile:
         self._rows = -1
         self._due = time.monotonic() + seconds
 
-    def __call__(self, run: Run) -> None:
+    def __call__(self, run: Exported) -> None:
         """Write the report if it is due and rows were committed since; a report that fails is left to the end."""
         began = time.monotonic()
         if began < self._due or run.committed == self._rows:
@@ -177,7 +181,7 @@ class ReportFile:
 
 
 def _learnt(
-    run: Run, contract: Contract, ending: Ending, diagnostics: Diagnostics | None, bad_rows: BadRowCount | None
+    run: Exported, contract: Contract, ending: Ending, diagnostics: Diagnostics | None, bad_rows: BadRowCount | None
 ) -> Learnt:
     stream = run.stream
     plan = stream.plan
@@ -209,7 +213,7 @@ def _learnt(
     )
 
 
-def _weights(run: Run, contract: Contract) -> tuple[list[Weight], int]:
+def _weights(run: Exported, contract: Contract) -> tuple[list[Weight], int]:
     """The largest weights, that of the intercept times its constant, and the number of points for their swing."""
     problem = run.stream.problem
     scale = np.ones((problem.outputs, problem.width))
@@ -231,18 +235,18 @@ def _some(first: int, last: int) -> list[int]:
     return [first] if count == 1 else np.linspace(first, last, max(count, 0)).astype(int).tolist()
 
 
-def _paths(run: Run, ending: Ending, report: bool) -> dict[str, str]:
+def _paths(run: Exported, ending: Ending, report: bool) -> dict[str, str]:
     """Where the files are."""
     names = [file.name for file in _files(run, False, ending, report)[:-1]]
     return {**{name: str(run.folder.path / name) for name in names}, "store": run.store.address}
 
 
-def _store(run: Run) -> str:
+def _store(run: Exported) -> str:
     """What the store is called on a page that may be published: an address elsewhere is not told."""
     return run.folder.store.name if run.in_folder else "the store"
 
 
-def _files(run: Run, diagnostics: bool, ending: Ending, report: bool = True) -> list[File]:
+def _files(run: Exported, diagnostics: bool, ending: Ending, report: bool = True) -> list[File]:
     page = "this page, with exact numbers that are NOT PRIVATE: do not publish" if diagnostics else "this page: public"
     if ending.by_a_row and not diagnostics:
         page = "this page, which tells where a bad row stopped the run: do not publish until the run is resumed"

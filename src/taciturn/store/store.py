@@ -793,10 +793,12 @@ class Store:
             return None
         return Chunk(int(first), int(last), int(t), bytes(content)), None if visible_at is None else int(visible_at)
 
-    def size_of_releases(self, lineage: str) -> int:
-        """Bytes of all committed releases of a stream."""
+    def size_of_releases(self, lineage: str, k: int) -> int:
+        """Bytes of the first k releases of a stream, of which the last is the last of a commit."""
         with self.database.transaction(write=False) as now:
-            [(size,)] = now.rows("SELECT SUM(LENGTH(content)) FROM releases WHERE lineage = ?", lineage)
+            [(size,)] = now.rows(
+                "SELECT SUM(LENGTH(content)) FROM releases WHERE lineage = ? AND first <= ?", lineage, k
+            )
         return int(size or 0)
 
     def _check_learnt(self, saved: Saved, learnt: Learnt) -> None:

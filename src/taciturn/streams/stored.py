@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from taciturn._util.arrays import Array, Arrays, same
 from taciturn.accounting.cost import FREE, Cost, Spent, total
@@ -41,7 +41,6 @@ from taciturn.core.private import Private
 from taciturn.core.protocols import Learner
 from taciturn.core.release import Releases
 from taciturn.core.state import State, new_name, part_to_bytes, read_extra
-from taciturn.drift import Drift
 from taciturn.errors import InvalidInput, StateConflict
 from taciturn.plan import Plan
 from taciturn.problem.problem import Problem
@@ -49,6 +48,7 @@ from taciturn.renewal import CHARGE
 from taciturn.store import Chunk, Lease, Request, Saved, Store
 from taciturn.store.database import StoreReplaced
 from taciturn.streams.lines import lines_of
+from taciturn.streams.private_stream import PrivateStream, Tip
 from taciturn.streams.published import Published
 
 _WATCHED_ROWS = 2**8  # rows that are evaluated by one model, with diagnostics
@@ -70,19 +70,7 @@ class Watch(Protocol):
         """What they say so far."""
 
 
-class _Tip(NamedTuple):
-    """The stream after all that was prepared, and the text of releases that are not committed."""
-
-    state: State
-    published: Published
-    problem: Problem
-    lines: tuple[bytes, ...] = ()
-
-    def __repr__(self) -> str:
-        return "_Tip(secrets not shown)"
-
-
-class StoredStream:
+class StoredStream(PrivateStream):
     """A private stream in a store; for one thread at a time.
 
     Parameters
@@ -132,12 +120,15 @@ class StoredStream:
         layers = store.layers(saved) if layers is None else layers
         state = private.read(saved.state, layers)
         extra = read_extra(saved.state, layers)
+        private = private.resumed(state)
+        plan = replace(plan, private=private)
+        super().__init__(plan, state, Published.resumed(plan, state.k, extra))
         self.store = store
         self.saved = saved
-        self.plan = replace(plan, private=private.resumed(state))
         self.watch: Watch | None = None
         self.watched = {name.removeprefix(_WATCH): made for name, made in extra.items() if name.startswith(_WATCH)}
-        self._tip = _Tip(state, Published.resumed(self.plan, state.k, extra), private.problem_at(state))
+        self._private: Private = private
+        self._timetable = private.timetable
         self._attempt: Position | None = None  # of a commit whose outcome is not known
         self._released: tuple[str, Arrays] = "", {}  # what changes only at a release, and the layer that has it
 
@@ -218,55 +209,55 @@ class StoredStream:
     # Prepare.
 
     def prepare(self, X: Any, y: Any, users: Any = None, now: datetime | None = None) -> Releases:
-        """Learn the next rows, in memory; their releases are not to be shown before `commit`.
-
-        A rejected row leaves everything as it was. `users` and `now` are those of `Private.run`.
-        """
+        """Learn the next rows, in memory; their releases are not to be shown before `commit`."""
         before = self._now
-        releases = self._take(self._private.prepare(before.state, X, y, users, now))
+        releases = super().prepare(X, y, users, now)
         if self.watch is not None:
             self.watch(X, y, before.published.model, before.problem)
         return releases
 
     def prepare_sums(self, blocks: Iterable[BlockSums], admission: Admission | None = None) -> Releases:
         """Learn from sums in the place of rows, as `Private.run_sums` does, in memory."""
-        return self._take(self._private.prepare_sums(self._now.state, blocks, admission))
+        before = self._now
+        return self._take(before, self._private.prepare_sums(self._state, blocks, admission))
 
-    def _take(self, prepared: Prepared) -> Releases:
-        _, published, _, lines = self._tip
-        state, releases = prepared.state, prepared.releases
-        if len(releases):
-            published, models = published.after(releases)
-            lines = (*lines, lines_of(self.plan, releases, models))
-        self._tip = _Tip(state, published, self._private.problem_at(state), lines)
-        return releases
+    def _following(self, before: Tip, prepared: Prepared) -> Tip:
+        """What was prepared, with the text of its releases.
+
+        The line of a release has the model to use after it, which may be an average, and is committed with the state.
+        So what follows from releases is computed before the commit, of each block: the text of a block is smaller than
+        its releases.
+        """
+        tip = super()._following(before, prepared)
+        text = (lines_of(self.plan, prepared.releases, tip.models),) if len(prepared.releases) else ()
+        return tip._replace(releases=None, lines=before.lines + text)
 
     def stride(self, rows: int) -> int:
         """How many of the next rows to prepare at once: as many as are watched, and whose releases fit into memory."""
         rows = rows if self.watch is None else min(rows, _WATCHED_ROWS)
         most = max(1, _MOST_ENTRIES // len(self.model))
-        due = self._private.timetable.following(self.k, self.t + rows, most)
+        due = self._timetable.following(self.k, self.t + rows, most)
         return int(due[-1]) - self.t if len(due) == most else rows
 
     def admit(self, users: Any, now: datetime | None = None) -> Admission:
         """Which of the next rows count, as `Private.admit` decides; nothing is stored."""
-        return self._private.admit(self._now.state, users, now)
+        return self._private.admit(self._state, users, now)
 
     def admit_hashed(self, parts: Sequence[HashedRows], map: Map, now: datetime | None = None) -> Admission:
         """The same by workers, as `Private.admit_hashed` decides: ids are hashed by `hash_rows`, under `user_key`."""
-        return self._private.admit_hashed(self._now.state, parts, map, now)
+        return self._private.admit_hashed(self._state, parts, map, now)
 
     @property
     def user_key(self) -> bytes:
         """The key under which users' ids are hashed. Secret."""
-        records = self._now.state.users
+        records = self._state.users
         if records is None:
             raise InvalidInput("the unit of privacy is an example: ids are not read.")
         return records.key
 
     def next_learner(self) -> tuple[Learner, Array]:
         """The learner with which sums of the next rows are made, and the point released last."""
-        state = self._now.state
+        state = self._state
         return self._private.learner_at(state), state.point
 
     # Commit.
@@ -291,9 +282,9 @@ class StoredStream:
             As in `Store.commit`.
         """
         self._settle()
-        state, published, _, lines = self._tip
+        tip, state, published = self._tip, self._state, self._tip.published
         watched = {} if self.watch is None else {f"{_WATCH}{name}": made for name, made in self.watch.arrays().items()}
-        private, saved, text = self._private, self.saved, b"".join(lines)
+        saved, text = self.saved, b"".join(tip.lines)
         generation, t, k, token = state.position
         learnt = t > saved.position[1]
         # without a row the state is the same, and its successor is known by the token alone
@@ -308,9 +299,9 @@ class StoredStream:
             spent=state.spent,
             state=state.to_bytes(extra, layers_apart=True, released=next(iter(layer), "")),
             input=saved.input if input is None else input,
-            releases=[Chunk(saved.position[2] + 1, k, private.timetable.due(k) or 0, text)] if text else [],
+            releases=[Chunk(saved.position[2] + 1, k, self._timetable.due(k) or 0, text)] if text else [],
             layers={**layers, **layer},
-            learnt=private.learnt(state),
+            learnt=self._private.learnt(state),
             visible_at=visible_at,
             requests=requests,
             lease=lease,
@@ -374,47 +365,19 @@ class StoredStream:
     # What was prepared so far.
 
     @property
-    def t(self) -> int:
-        """Number of rows so far, those without influence included."""
-        return self._now.state.t
-
-    @property
-    def k(self) -> int:
-        """Number of releases made."""
-        return self._now.state.k
-
-    @property
-    def model(self) -> Array:
-        """The point to use."""
-        return self._now.published.model
-
-    @property
-    def problem(self) -> Problem:
-        """The problem with which the model predicts, with the map of features that was found by now; public."""
-        return self._now.problem
-
-    @property
-    def drift(self) -> Drift | None:
-        """How far released statistics moved from window to window, in units of their noise; None if not comparable."""
-        return self._now.published.drift
-
-    @property
-    def spent(self) -> Spent:
-        """What the published sequence costs: this stream's releases, and all of those that it was adopted from."""
-        return self._together(self._now.state.spent)
+    def cost(self) -> Cost:
+        """The cost of the published sequence: this stream's releases, and all of those that it was adopted from."""
+        return total([self.saved.earlier, super().cost])
 
     @property
     def budget(self) -> Spent:
         """The most that it can cost."""
-        return self._together(self.saved.reserved)
-
-    def _together(self, cost: Cost) -> Spent:
-        return total([self.saved.earlier, cost]).spent_at(self._private.privacy.delta)
+        return total([self.saved.earlier, self.saved.reserved]).spent_at(self._delta)
 
     @property
     def size(self) -> int:
         """Bytes of the arrays of its state; users' records are beside them. Public, as shapes are."""
-        state = self._now.state
+        state = self._state
         return sum(array.nbytes for part in (state.exact, state.secret, state.public) for array in part.values())
 
     @property
@@ -423,17 +386,7 @@ class StoredStream:
         return sum(map(len, self._tip.lines))
 
     @property
-    def left(self) -> int | None:
-        """Rounds left before the horizon; None without a horizon."""
-        horizon = self._private.timetable.horizon
-        return None if horizon is None else horizon - self.t
-
-    @property
-    def _private(self) -> Private:
-        return self.plan.stream
-
-    @property
-    def _now(self) -> _Tip:
+    def _now(self) -> Tip:
         self._settle()
         return self._tip
 
