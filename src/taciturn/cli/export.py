@@ -32,9 +32,9 @@ def export(
     Example: taciturn export copy --store postgresql://db/streams --name clicks
     """
     from taciturn.contract.contract import contract_of
+    from taciturn.renewal import stored_renewal
     from taciturn.runs.exporters import Exported
     from taciturn.runs.files import Folder, full_disk_explained, locked
-    from taciturn.runs.renewal import plan_of_stored
     from taciturn.runs.run import NAME, SERVED
     from taciturn.runs.summary import ModelFile
     from taciturn.store import Store
@@ -56,7 +56,7 @@ def export(
     if "declared" not in saved.about:
         raise InvalidInput(f"{saved.name} has no contract in {opened.address}, so that its model cannot be written.")
     declared = contract_of(saved.about["declared"])
-    plan = plan_of_stored(declared.plan(on_bad="zero", seed=seed), saved)
+    plan = declared.plan(on_bad="zero", seed=seed).following(stored_renewal(saved))
     stream = StoredStream(opened, plan, saved, layers)
     with full_disk_explained(run):
         run.mkdir(parents=True, exist_ok=True)
