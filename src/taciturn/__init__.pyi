@@ -56,7 +56,6 @@ from taciturn.learners.igd import IGD as IGD
 from taciturn.learners.igd import FadingIGD as FadingIGD
 from taciturn.learners.linear_bandit import LinearBandit as LinearBandit
 from taciturn.learners.qftl import QFTL as QFTL
-from taciturn.learners.tick_sums import TickSums as TickSums
 from taciturn.mechanisms.blt import BLT as BLT
 from taciturn.mechanisms.decayed_blt import DecayedBLT as DecayedBLT
 from taciturn.mechanisms.exponential import Exponential as Exponential
@@ -146,7 +145,6 @@ __all__ = [
     "StateConflict",
     "StoreUnavailable",
     "TaciturnError",
-    "TickSums",
     "Unprovable",
     "User",
     "VectorLoss",

@@ -39,7 +39,6 @@ from taciturn.learners.giga import GIGA
 from taciturn.learners.igd import IGD, FadingIGD
 from taciturn.learners.linear_bandit import LinearBandit
 from taciturn.learners.qftl import QFTL
-from taciturn.learners.tick_sums import TickSums
 from taciturn.learners.vector_sum import VectorSum
 from taciturn.mechanisms import exponential, gaussian, prefix_sum
 from taciturn.mechanisms.blt import BLTCoder, RestartedCoder, coefficients, prefix_squares
@@ -117,8 +116,8 @@ class Gradients:
 
 
 def has_known_arrays(learner: Learner, calibrated: Calibrated) -> bool:
-    """Whether their arrays are known by type: where there is a compiled pass, and those of ticks, which have none."""
-    return find(learner, calibrated) is not None or (type(learner) is TickSums and noise_of(calibrated) is not None)
+    """Whether their arrays are known by type: where there is a compiled pass."""
+    return find(learner, calibrated) is not None
 
 
 class Statistics(Protocol):

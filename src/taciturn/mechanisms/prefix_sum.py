@@ -592,7 +592,7 @@ def in_blocks(certificate: Certificate, timetable: Timetable, calibration: Calib
     unit = certificate.participation
     if unit != ONCE and calibration != "exact":
         raise InvalidInput("the paper's noise protects one example. Use calibration='exact' for the rows of a user.")
-    if unit.per_release == 1 or certificate.any_number:
+    if unit.per_release == 1:
         return certificate
     if timetable.horizon is None:
         longest = planned(timetable)[1]
