@@ -29,6 +29,11 @@ from taciturn.errors import InvalidInput, StateConflict, integer
 from taciturn.problem.inputs import FLOAT, CompressedRows, Rows, Source, SparseRows, compressed
 from taciturn.problem.predict import as_point
 
+DENSE_ONLY = (
+    "a learner of iterates steps through all columns of a row, so sparse rows would take as long as dense ones. Use "
+    "private FTRL (method='ftrl', pftrl), which learns sparse rows as they are, or pass X.toarray()."
+)
+
 _VALUES = 2**19  # entries of examples, or of noisy statistics and points, in one block
 
 
@@ -145,6 +150,7 @@ class Loop:
         self._most_entries = max(_VALUES, 4 * self._width)  # so that a pass over a point once a block costs little
         self._most_releases = releases_in_block(learner)
         self._may_stay_sparse = self.clip is not None and learner.problem.features is None
+        self._must_be_dense = learner.certificate.reach == "tail" and learner.problem.features is None
         self._one_row = one_row_for(way, learner.problem, self.clip)
         self._shape_of_one = (1, learner.problem.dimension)
 
@@ -166,6 +172,8 @@ class Loop:
             due = self.timetable.due(at.k + 1) == at.t + 1
             if (made := self._one_row(at, X, y, due, self.seed)) is not None:
                 return made
+        if self._must_be_dense and isinstance(X, SparseRows):
+            raise InvalidInput(DENSE_ONLY)
         way, clip = self.way, self.clip
         before = at.t
         last = before + len(y)
