@@ -107,15 +107,10 @@ enter(
 )
 enter(
     "library igd of classes",
-    "PIGD of several classes, and of sparse rows: by compiled form and by definition.",
+    "PIGD of several classes.",
     lambda: {
         "softmax": both(
             t.pigd(t.Problem(t.Softmax(3), BALL, 3, ridge=0.1), BUDGET, ROWS, schedule=GROWING, seed=SEED), *several()
-        ),
-        "sparse": both(
-            t.pigd(sign(intercept=0.0), BUDGET, ROWS, schedule=GROWING, seed=SEED),
-            csr_matrix(np.where(np.abs(signs()[0]) > 0.25, signs()[0], 0.0)),
-            signs()[1],
         ),
     },
 )
