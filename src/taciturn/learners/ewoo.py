@@ -160,7 +160,7 @@ class EWOO:
         """Losses counted from the least one of an example, in integer steps clipped to the certified range."""
         with np.errstate(invalid="ignore", over="ignore"):
             steps = np.nan_to_num((losses - np.min(losses, axis=-1, keepdims=True)) / self.step)
-        return np.minimum(np.rint(steps), self.most_steps).astype(np.int64)
+        return np.asarray(np.minimum(np.rint(steps), self.most_steps).astype(np.int64))
 
     @cached_property
     def _is_of_experts(self) -> bool:

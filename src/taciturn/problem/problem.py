@@ -99,7 +99,7 @@ class Problem:
         expect("features", self.features, maps, "a frozen dataclass that is a FeatureMap")
         for name in ("intercept", "ridge"):
             object.__setattr__(self, name, not_negative(name, getattr(self, name)))
-        if self.neighbours == "add-remove":
+        if str(self.neighbours) == "add-remove":
             raise Unprovable(
                 "each row is a round here, so the number of rows is public, and 'add-remove' would keep it secret. Use "
                 "neighbours='zero-out', which protects a row's influence where the number of rows is public."
