@@ -15,11 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
-from sklearn.compose import ColumnTransformer
-from sklearn.decomposition import PCA
-from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, QuantileTransformer, RobustScaler, StandardScaler
 
 from taciturn import InvalidInput, TaciturnError
 from taciturn.cli import app as cli
@@ -384,56 +380,6 @@ def test_estimators(mistake, words):
             mistake()
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-TOLD = "that was fitted to these rows"
-NUMBERS, TOWNS = np.random.default_rng(0).uniform(0.0, 9.0, (200, 3)), ["Oslo", "Rome", "Bern", "Oslo"] * 50
-MIXED = pd.DataFrame(NUMBERS, columns=["a", "b", "c"]).assign(town=TOWNS)
-FITTED = {
-    "StandardScaler": (StandardScaler(), NUMBERS),
-    "MinMaxScaler": (MinMaxScaler(), NUMBERS),
-    "RobustScaler": (RobustScaler(), NUMBERS),
-    "MinMaxScaler ": (QuantileTransformer(n_quantiles=50), NUMBERS),
-    "PCA": (PCA(2), NUMBERS),
-    "StandardScaler ": (
-        ColumnTransformer([("n", StandardScaler(), ["a", "b"]), ("t", OneHotEncoder(), ["town"])]),
-        MIXED,
-    ),
-    "StandardScaler  ": (make_pipeline(SimpleImputer(), StandardScaler()), np.where(NUMBERS > 8.5, np.nan, NUMBERS)),
-}
-
-
-@pytest.mark.parametrize(("name", "fitted"), FITTED.items(), ids=[str(pair[0]) for pair in FITTED.values()])
-def test_rows_that_a_transformer_was_fitted_to_are_a_warning(name, fitted):
-    """In a pipeline, too, and if one column of several tells it."""
-    transformer, rows = fitted
-    with pytest.warns(PrivacyWarning, match=f"as after a {name.strip()} {TOLD}.* Scale by public ranges"):
-        make_pipeline(transformer, logistic(seed=1, horizon=None)).fit(rows, np.arange(200) % 2)
-
-
-PUBLICLY_SCALED = {
-    "no scaling": NUMBERS,
-    "a scaler of other rows": StandardScaler().fit(NUMBERS[:100]).transform(NUMBERS),
-    "a balanced design": np.where(np.indices((200, 2)).sum(axis=0) % 2, 1.0, -1.0),
-    "indicators": np.eye(4)[np.arange(200) % 4],
-    "codes of a design": np.repeat(np.arange(-2, 3), 40)[:, None] / 2**0.5,
-    "shares in percent": np.round(np.linspace(0.0, 1.0, 200), 2)[:, None],
-    "pixels": np.arange(256)[np.r_[0:200]][:, None] / 199.0,
-    "clipped numbers": np.clip(np.random.default_rng(1).normal(0.5, 0.5, size=(200, 2)), 0.0, 1.0),
-    "whole periods": np.column_stack([f(2 * np.pi * np.arange(200) / 20) for f in (np.sin, np.cos)]),
-    "integers around 0": np.tile(np.r_[-9:-1, -1, -1, -1, 0, 0, 0, 0, 0, 1:5], 10)[:, None],
-    "a public range": scaling.PublicScaler([(0, 9)] * 3).fit_transform(NUMBERS),
-    "normal numbers": np.random.default_rng(1).normal(size=(200, 3)),
-    "shares": np.random.default_rng(1).uniform(size=(200, 3)),
-}
-
-
-@pytest.mark.parametrize("rows", PUBLICLY_SCALED.values(), ids=PUBLICLY_SCALED)
-def test_other_rows_are_no_sign_of_a_transformer(rows):
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        logistic(seed=1, horizon=None).fit(rows, np.arange(200) % 2)
-    assert not [each for each in told if TOLD in str(each.message)]
 
 
 @pytest.mark.parametrize("delta", [1e-2, 0.5])

@@ -210,7 +210,7 @@ EVIDENCE = {"taciturn.checks", "taciturn.audit"}
 SAMPLERS = {"lattice_normal", "lattice_gumbel", "secret_bits", "seeded_bits"}
 VERBS = {"noise", "noise_rows"}
 TABLES = {"noise_of", "NOISE", "THROUGH", "STRATEGIES"}
-NOISY_LOOPS = {"lattice", "blt", "tree", "sqrt", "ftrl", "igd", "igd_sparse"}
+NOISY_LOOPS = {"lattice", "blt", "tree", "ftrl", "igd"}
 
 
 def within(module: str, places: set[str]) -> bool:

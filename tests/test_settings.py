@@ -67,7 +67,6 @@ from taciturn import (
     Softmax,
     Squared,
     TaciturnError,
-    TickSums,
     User,
     VectorLoss,
     WholeSpace,
@@ -100,7 +99,6 @@ from taciturn.algorithms.objective_perturbation import ridge_for
 from taciturn.algorithms.selection import Selection, shares
 from taciturn.audit import (
     Pair,
-    TickPair,
     audit,
     audit_script,
     distinguish,
@@ -213,13 +211,6 @@ def _releases():
 def _forgetful():
     private = pqftl(REAL, BUDGET, forget=40, schedule=every(2), seed=1)
     return private, private.run(private.start(), np.tile(X, (20, 1)), np.tile(NUMBERS, 20))[1]
-
-
-def _by_ticks(problem):
-    return dataclasses.replace(problem, neighbours="add-remove")
-
-
-TICKS = {"examples_per_tick": 70, "count_weight": 1.3}
 
 
 def _pair(at=0):
@@ -414,16 +405,13 @@ CASES: dict[str, list[Case]] = {
     "taciturn.output_perturbation": [
         Case(lambda **n: output_perturbation(RIDGED, BUDGET, **n), {"horizon": 6, "seed": 7})
     ],
-    "taciturn.TickSums": [Case(lambda **n: TickSums(FTRL(_by_ticks(RIDGED)), **n), TICKS)],
     "taciturn.class_sums": [
         Case(lambda **n: class_sums(RIDGED, BUDGET, **n), {"forget": 12}),
         Case(lambda **n: class_sums(RIDGED, BUDGET, **n), {"horizon": 6, "seed": 7}),
-        Case(lambda **n: class_sums(_by_ticks(RIDGED), BUDGET, 6, **n), TICKS),
     ],
     "taciturn.pftrl": [
         Case(lambda **n: pftrl(RIDGED, BUDGET, **n), {"forget": 12}),
         Case(lambda **n: pftrl(RIDGED, BUDGET, **n), {"horizon": 6, "curvature": 0.3, "scale": 1.3, "seed": 7}),
-        Case(lambda **n: pftrl(_by_ticks(RIDGED), BUDGET, 6, **n), TICKS),
     ],
     "taciturn.pgiga": [Case(lambda **n: pgiga(RIDGED, BUDGET, seed=7, **n), {"horizon": 6})],
     "taciturn.pigd": [
@@ -434,7 +422,6 @@ CASES: dict[str, list[Case]] = {
     "taciturn.pqftl": [
         Case(lambda **n: pqftl(REAL, BUDGET, **n), {"forget": 12}),
         Case(lambda **n: pqftl(REAL, BUDGET, **n), {"horizon": 6, "extra_ridge": 1.3, "weight": 1.7, "seed": 7}),
-        Case(lambda **n: pqftl(_by_ticks(REAL), BUDGET, 6, **n), TICKS),
     ],
     "taciturn.LinearBandit": [
         Case(
@@ -454,7 +441,6 @@ CASES: dict[str, list[Case]] = {
     "taciturn.private_sum": [
         Case(lambda **n: private_sum(2, 1.0, BUDGET, **n), {"forget": 12}),
         Case(lambda **n: private_sum(privacy=BUDGET, **n), {"dimension": 2, "bound": 1.3, "horizon": 6, "seed": 7}),
-        Case(lambda **n: private_sum(2, 1.0, BUDGET, 6, neighbours="add-remove", **n), TICKS),
     ],
     "taciturn.accounting.zcdp.delta_of_rho": [Case(concentrated.delta_of_rho, {"epsilon": 1.3, "rho": 0.1})],
     "taciturn.accounting.zcdp.epsilon_of_rho": [
@@ -508,9 +494,6 @@ CASES: dict[str, list[Case]] = {
         Case(perturbed.shift_of, {"epsilon": 2.3, "delta": 1e-3, "hessian": 1.1, "dimensions": 2})
     ],
     "taciturn.audit.Pair": [Case(lambda at: (_pair(at).at, _pair(at).world(1)), {"at": 1})],
-    "taciturn.audit.TickPair": [
-        Case(lambda at: TickPair([[1.0], [0.5]], None, at, ticks=[1, 1]).world(1), {"at": 1}),
-    ],
     "taciturn.audit.audit": [
         Case(_audited, {"rounds": 2, "trials": 100, "ridge": 0.3, "error": 0.01}),
     ],

@@ -70,7 +70,6 @@ _HOME = {
     "StateConflict": "errors",
     "StoreUnavailable": "errors",
     "TaciturnError": "errors",
-    "TickSums": "learners.tick_sums",
     "Unprovable": "errors",
     "User": "accounting.unit",
     "VectorLoss": "problem.vector_loss",

@@ -56,7 +56,6 @@ from taciturn.learners.igd import IGD as IGD
 from taciturn.learners.igd import FadingIGD as FadingIGD
 from taciturn.learners.linear_bandit import LinearBandit as LinearBandit
 from taciturn.learners.qftl import QFTL as QFTL
-from taciturn.learners.tick_sums import TickSums as TickSums
 from taciturn.mechanisms.calibration import BLT as BLT
 from taciturn.mechanisms.calibration import BinaryTree as BinaryTree
 from taciturn.mechanisms.calibration import DecayedBLT as DecayedBLT
@@ -146,7 +145,6 @@ __all__ = [
     "StateConflict",
     "StoreUnavailable",
     "TaciturnError",
-    "TickSums",
     "Unprovable",
     "User",
     "VectorLoss",

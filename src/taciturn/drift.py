@@ -21,7 +21,7 @@ exceeds `R·sqrt(Σ w_i²)·(1 + sqrt(2·ln(2/rate)))` with probability at most 
 up. ∎ Real rows of one distribution vary less than (ii) allows, so alarms are rarer than `rate`: none in 8,000
 comparisons of 40 simulated streams at a rate of .01.
 
-For private FTRL, sums over ticks, and iterates, `proven` is False. There (i) alone counts: gradients at released
+For private FTRL and iterates, `proven` is False. There (i) alone counts: gradients at released
 points follow the points, the number of examples in a tick varies, and iterates move while they learn. What a distance
 above `alarm_at` says is that the *exact* statistic moved, and not that the noise did. On ten simulated streams of one
 distribution private FTRL, after its first window, gave 15 alarms in 1,910 comparisons at a rate of .01; while it learns

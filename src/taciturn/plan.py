@@ -715,11 +715,6 @@ def recommend(
     """
     expect("problem", problem, isinstance(problem, Problem), "Problem(Logistic(), L2Ball(1.0), dimension=10)")
     expect("privacy", privacy, isinstance(privacy, Privacy), "Privacy(epsilon=1.0, delta=1e-6)")
-    if problem.neighbours == "add-remove":
-        raise Unprovable(
-            "plans, contracts and estimators count examples, and 'add-remove' keeps their number secret. Use "
-            "neighbours='zero-out'; or pqftl, pftrl, class_sums or private_sum, by ticks of a public clock."
-        )
     horizon = None if horizon is None else horizon_of(horizon)
     if ranges is not None or label_range is not None or precondition:
         waves = _waves(problem) if found_scales and isinstance(ranges, str) else 0.0

@@ -163,11 +163,11 @@ class Overwriting(TreeCoder):
         return after, rows
 
 
-class Hasty(RootCoder):
+class Hasty(TreeCoder):
     """Has a compiled form of its own."""
 
 
-class HastyRoot(passes.Root):
+class HastyTree(passes.Tree):
     """Many rows at once, as if none had come before."""
 
     def encode(self, secret, rows, k):
@@ -176,7 +176,7 @@ class HastyRoot(passes.Root):
 
 @pytest.fixture(autouse=True)
 def _hasty(monkeypatch):
-    monkeypatch.setitem(passes.STRATEGIES, Hasty, HastyRoot)
+    monkeypatch.setitem(passes.STRATEGIES, Hasty, HastyTree)
 
 
 STRATEGIES = {

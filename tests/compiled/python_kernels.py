@@ -12,8 +12,8 @@ import taciturn.compiled
 import taciturn.noise.ziggurat  # so that it stays compiled
 from taciturn._util import jit
 
-ORDER = ("_dot", "lattice", "losses", "sets", "tree", "blt", "averages", "clipping", "qftl", "igd", "igd_sparse")
-ORDER += ("multiclass", "igd_multiclass", "ewoo", "objective", "optimize", "ftl", "ftrl", "sqrt", "participation")
+ORDER = ("_dot", "lattice", "losses", "sets", "tree", "blt", "averages", "clipping", "qftl", "igd")
+ORDER += ("multiclass", "ftrl", "participation")
 ORDER += ("class_sums", "waves", "scaling", "linear_bandit", "choices", "linucb")
 """Every kernel, after those it imports."""
 

@@ -138,13 +138,12 @@ def _tail() -> dict[str, Any]:
 def _leaders() -> dict[str, Any]:
     """Follow the leader."""
     made: dict[str, Any] = {}
-    for loss, phi in (LOSSES | SCORES).items():
+    for loss in ("squared", "logistic", "hinge", "softmax"):
         for domain, form in SETS.items():
-            if domain in ("ball", "box") or loss in ("logistic", "hinge", "softmax"):
-                made[f"ftl, {loss}, {domain}"] = FTL(problem(phi, form, ridge=0.1))
+            if loss != "squared" or domain != "space":
+                made[f"ftl, {loss}, {domain}"] = FTL(problem((LOSSES | SCORES)[loss], form, ridge=0.1))
     made["ftrl on whole losses"] = FTL(problem(Logistic(), SETS["ball"]), extra_ridge=2.0)
     made["mean of ftl"] = averaged(made["ftl, squared, ball"], horizon=ROWS)
-    made["suffix of ftl"] = averaged(made["ftl, huber, box"], "suffix", horizon=ROWS)
     return made
 
 
@@ -187,8 +186,23 @@ TOGETHER = [(learner, "gaussian") for learner in TAIL] + [(learner, "exponential
 TOGETHER += [(learner, strategy) for learner in ENTRY if "ftrl" not in learner for strategy in STRATEGIES]
 INSIDE = [(learner, strategy) for learner in ENTRY if "ftrl" in learner for strategy in STRATEGIES]
 PAIRS = TOGETHER + INSIDE
-PLAIN = [(learner, mechanism) for learner, mechanism in PAIRS if "simplex" in learner and "qftl" not in learner]
-"""Every learner with every mechanism that takes it; those of PLAIN have no way but the definition."""
+
+
+def _has_no_pass(learner: str, mechanism: str) -> bool:
+    """Iterates on other sets, of several classes, and means of leaders; the square root, and private FTRL by a tree."""
+    made = ALL[learner]
+    inner = getattr(made, "learner", made)
+    if isinstance(inner, FTL):
+        return inner is not made
+    if isinstance(inner, IGD | FadingIGD | GIGA) and inner.problem.outputs > 1:
+        return True
+    if mechanism == "root" or ("tree" in mechanism and isinstance(made, FTRL)):
+        return True
+    return "simplex" in learner and not isinstance(made, QFTL)
+
+
+PLAIN = [pair for pair in PAIRS if _has_no_pass(*pair)]
+"""Of every learner with every mechanism that takes it, those that run the definition."""
 
 
 @cache

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from taciturn import FTRL, L2Ball, MultiHinge, Problem
-from taciturn.compiled import ewoo as weights
 from taciturn.compiled import ftrl as leader
 from taciturn.compiled import multiclass as scores
-from taciturn.compiled.codes import MULTI_HINGE, loss_code, slope_code, value_code
+from taciturn.compiled.codes import MULTI_HINGE, loss_code, slope_code
 
 SCORES = st.integers(2, 6).flatmap(
     lambda K: arrays(np.float64, K, elements=st.one_of(st.integers(-2, 2).map(float), st.floats(-1e150, 1e150)))
@@ -21,13 +20,12 @@ CODE = slope_code(MultiHinge(3))
 
 
 @given(SCORES, st.data())
-def test_slopes_and_values_are_those_of_the_class(u, data):
+def test_slopes_are_those_of_the_class(u, data):
     """Bit for bit: of tied classes, of margins just met, and far out."""
     y = float(data.draw(st.integers(0, len(u) - 1)))
     loss, label, result = MultiHinge(len(u)), np.array([y]), u.copy()
     leader._slopes(CODE, 1.0, y, result)
     np.testing.assert_array_equal(result, loss.slopes(u[None], label)[0])
-    assert weights._multi_hinge(u, y) == loss.losses(u[None], label)[0]
     rival = scores.rival(u, y)
     assert rival != y
     assert u[rival] == max(np.delete(u, int(y)))
@@ -37,12 +35,11 @@ class Own(MultiHinge):
     """Another's."""
 
 
-def test_only_code_that_takes_slopes_or_values_has_a_number_for_it():
+def test_only_code_that_takes_slopes_has_a_number_for_it():
     """And a subclass has none anywhere: it may be another loss."""
-    assert slope_code(MultiHinge(4)) == value_code(MultiHinge(4)) == (MULTI_HINGE, 0.0, 0.0)
+    assert slope_code(MultiHinge(4)) == (MULTI_HINGE, 0.0, 0.0)
     assert loss_code(MultiHinge(4)) is None
     assert slope_code(Own(3)) is None
-    assert value_code(Own(3)) is None
 
 
 @pytest.mark.parametrize("classes", [2, 3, 11])

@@ -30,7 +30,6 @@ from taciturn import (
 )
 from taciturn.audit import distinguish, tight_pair, tight_private
 from taciturn.core.state import State
-from taciturn.learners.tick_sums import TickSums
 from taciturn.learners.vector_sum import VectorSum
 from taciturn.mechanisms.strategy import sums_of
 from taciturn.plan import recommend
@@ -42,7 +41,6 @@ SETTINGS = {"forget": 2, "schedule": every(2), "seed": 1}  # a window of one rel
 STREAMS = {
     "sum": lambda: private_sum(2, 1.0, BUDGET, **SETTINGS),
     "sum of users": lambda: private_sum(2, 1.0, BUDGET, unit=User(2, 1, 3), **SETTINGS),
-    "sum of ticks": lambda: private_sum(2, 1.0, BUDGET, 10**9, neighbours="add-remove", **SETTINGS),
     "pqftl": lambda: pqftl(Problem(Squared(), BALL, 2, label_bound=1.0), BUDGET, **SETTINGS),
     "pftrl": lambda: pftrl(
         Problem(Linear(), BALL, 2, label_bound=1.0), BUDGET, **SETTINGS
@@ -64,14 +62,12 @@ def worlds(rows: int, place: int) -> list[tuple[np.ndarray, np.ndarray]]:
 def through(private: Private, X: np.ndarray, y: np.ndarray, cuts: list[int]) -> State:
     """The state after these rows, in pieces, each of which goes on from the bytes of the state before."""
     state = private.start()
-    labelled = not isinstance(private.learner, VectorSum | TickSums)
+    labelled = not isinstance(private.learner, VectorSum)
     ends = sorted({cut for cut in cuts if cut < len(y)} | {len(y)})
     for start, end in zip([0, *ends], ends, strict=False):
         more = {}
         if isinstance(private.unit, User):
             more["users"] = np.arange(start, end)
-        if private.neighbours == "add-remove":
-            more["ticks"] = np.ones(end - start, dtype=np.int64)
         labels = y[start:end] if labelled else None
         state, _ = private.run(private.load(state.to_bytes()), X[start:end], labels, **more)
     return state

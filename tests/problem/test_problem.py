@@ -10,7 +10,19 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from instances import LOSSES, SETS, Diagonal, Distance, LogCosh, labels_of
-from taciturn import Box, HalfSpace, Hinge, InvalidInput, L2Ball, Logistic, Problem, Simplex, Squared, WholeSpace
+from taciturn import (
+    Box,
+    HalfSpace,
+    Hinge,
+    InvalidInput,
+    L2Ball,
+    Logistic,
+    Problem,
+    Simplex,
+    Squared,
+    Unprovable,
+    WholeSpace,
+)
 
 ANYTHING = st.floats(width=64)
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -246,6 +258,13 @@ def test_invalid_settings_are_rejected(setting, message):
     """By name, when the problem is built."""
     with pytest.raises(InvalidInput, match=message):
         squared(2, **setting)
+
+
+@pytest.mark.privacy
+def test_the_number_of_rows_is_public_under_every_relation():
+    """A row is a round, so nobody is told that it could be added or removed unseen."""
+    with pytest.raises(Unprovable, match=r"number of rows is public.*Use neighbours='zero-out'"):
+        squared(2, neighbours="add-remove")
 
 
 @pytest.mark.parametrize("dimension", [0, -1, 1.5, math.nan, None, "2"])

@@ -107,15 +107,10 @@ enter(
 )
 enter(
     "library igd of classes",
-    "PIGD of several classes, and of sparse rows: by compiled form and by definition.",
+    "PIGD of several classes.",
     lambda: {
         "softmax": both(
             t.pigd(t.Problem(t.Softmax(3), BALL, 3, ridge=0.1), BUDGET, ROWS, schedule=GROWING, seed=SEED), *several()
-        ),
-        "sparse": both(
-            t.pigd(sign(intercept=0.0), BUDGET, ROWS, schedule=GROWING, seed=SEED),
-            csr_matrix(np.where(np.abs(signs()[0]) > 0.25, signs()[0], 0.0)),
-            signs()[1],
         ),
     },
 )
@@ -469,44 +464,6 @@ enter(
         ),
     },
 )
-TICKS = np.array([0, 40, 3, 57, 0, 100, 80, 20, 120, 60, 30, 90])
-
-
-def by_ticks(
-    recipe: Callable[..., t.Private], rows: tuple[object, ...], *problem: object, **more: object
-) -> dict[str, object]:
-    """A stream whose rounds are ticks of a clock, in two calls; and one that forgets, without a horizon."""
-    private = recipe(*problem, BUDGET, len(TICKS), schedule=t.every(2), seed=SEED, **more)
-    lasting = recipe(*problem, BUDGET, forget=6, schedule=t.every(3), seed=SEED, **more)
-    made = {}
-    for name, each in (("horizon", private), ("forgetting", lasting)):
-        state, releases = each.start(), []
-        for part, start in ((TICKS[:5], 0), (TICKS[5:], int(TICKS[:5].sum()))):
-            cut = slice(start, start + int(part.sum()))
-            state, shown = each.run(state, *(column[cut] for column in rows), ticks=part)
-            releases.extend(shown)
-        made[name] = of(each, state, releases)
-    return made
-
-
-enter(
-    "library ticks",
-    "Add or remove: PQFTL, private FTRL and private sums over ticks of a public clock.",
-    lambda: {
-        "pqftl": by_ticks(t.pqftl, table(), number(neighbours="add-remove")),
-        "pftrl": by_ticks(t.pftrl, signs(), sign(neighbours="add-remove")),
-        "sum": by_ticks(t.private_sum, table()[:1], 3, 0.75, neighbours="add-remove"),
-        "users": of_ticks_by_users(),
-    },
-)
-
-
-def of_ticks_by_users() -> dict[str, object]:
-    private = t.pqftl(
-        number(neighbours="add-remove"), BUDGET, len(TICKS), schedule=t.every(2), seed=SEED, unit=t.User(3)
-    )
-    state, releases = private.run(private.start(), *table(), people(), ticks=TICKS)
-    return of(private, state, list(releases))
 
 
 def of_sums() -> dict[str, object]:

@@ -6,10 +6,13 @@ import logging
 import re
 import socket
 import time
+from importlib.metadata import requires, version
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 from served import NAME, service_at, some_rows
 from taciturn.service import app
@@ -191,3 +194,12 @@ def test_a_client_that_has_left_is_no_error(site, caplog):
     time.sleep(0.3)
     assert b" 200 " in answers(port, request(secret))
     assert errors_of(caplog) == []
+
+
+def test_the_installed_uvicorn_is_one_that_is_allowed() -> None:
+    """The server uses attributes of its protocol that are not documented: another minor version has to be tried."""
+    here = Version(version("uvicorn"))
+    [specifier] = {Requirement(each).specifier for each in requires("taciturn") or () if each.startswith("uvicorn")}
+    assert specifier.contains(here)
+    assert not specifier.contains(f"{here.major}.{here.minor + 1}.0")
+    assert not specifier.contains(f"{here.major}.{here.minor - 1}.0")

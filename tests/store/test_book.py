@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from store.faults import lost_commit
-from taciturn import BudgetExhausted, InvalidInput, Ledger, Privacy, StateConflict
+from taciturn import BudgetExhausted, InvalidInput, Ledger, Privacy, StateConflict, Unprovable
 from taciturn.accounting.cost import FREE, gaussian
 from taciturn.accounting.ledger_rules import SECOND_STREAM
 from taciturn.errors import StoreUnavailable
@@ -51,6 +51,15 @@ def test_a_ledger_is_created_once(ledger, tmp_path):
     with pytest.raises(InvalidInput, match="has a ledger of 'customers' already"):
         Ledger.create(tmp_path / "budget.db", Privacy(9.0, 1e-6), population="customers")
     assert (Ledger(tmp_path / "budget.db").privacy, ledger.reserved) == (BUDGET, COST)
+
+
+def test_costs_of_other_libraries_may_be_for_added_or_removed_rows(tmp_path):
+    """No stream of this package has that relation, and a ledger does not add up the two."""
+    ledger = Ledger.create(tmp_path / "budget.db", BUDGET, neighbours="add-remove")
+    ledger.charge(COST, "add-remove")
+    assert ledger.reserved == COST
+    with pytest.raises(Unprovable, match="they do not add"):
+        ledger.charge(COST, "zero-out")
 
 
 @pytest.mark.parametrize(

@@ -18,13 +18,12 @@ Neighbours = Literal["replace", "zero-out", "label"]
 """How two neighbouring streams differ: an example is replaced, its data term is 0, or its label is another."""
 
 Relation = Literal[Neighbours, "add-remove"]
-"""The same; or one example is added or removed, in a tick of a public clock (`taciturn.TickSums`)."""
+"""The same; or, for costs of other libraries that a ledger records, one example is added or removed."""
 
 _RELATIONS = {
     "replace": ("replacing any one example by another", "replacing all rows of any one user{} by others"),
     "zero-out": ("zeroing out any one example", "zeroing out all rows of any one user{}"),
     "label": ("changing the label of any one example", "changing the labels of all rows of any one user{}"),
-    "add-remove": ("adding or removing any one example", "adding or removing all rows of any one user{}"),
 }
 _OTHERS = {"replace": "zero-out", "zero-out": "replace"}
 _SAMPLER_ENDS = 12
@@ -42,7 +41,7 @@ class Guarantee:
     delivered : Cost
         The cost of the noise at the learner's certificate, the sampler's imperfection included. Where no two streams
         reach the certificate in every round, the true cost is lower still.
-    neighbours : {"replace", "zero-out", "label", "add-remove"}
+    neighbours : {"replace", "zero-out", "label"}
         What may change of the protected unit.
     calibration : str
         `"exact"`, or which reading of the paper chose the noise.
@@ -173,8 +172,6 @@ class Guarantee:
     def _public(self) -> str:
         """What is not protected, in words."""
         features = "The features are public, for everyone who sees a release. " if self.neighbours == "label" else ""
-        if self.neighbours == "add-remove":
-            return self._public_of_ticks
         if not isinstance(self.unit, User):
             return (
                 f"{features}The number and order of examples are public. The unit is an example: a person with several "
@@ -185,15 +182,6 @@ class Guarantee:
             f"{features}The unit is {self.unit}: more rows than that keep their round and have no influence, and rows "
             f"without an id are {own}. The number and order of rows are public."
         )
-
-    @property
-    def _public_of_ticks(self) -> str:
-        """The same where rounds are ticks."""
-        ticks = "The ticks of the clock are public; how many examples lie in each, and in all, is secret."
-        if not isinstance(self.unit, User):
-            return f"{ticks} The unit is an example: a person with several is protected less."
-        own = "each protected as a user's is" if self.unit.without_id == "own" else "left out"
-        return f"{ticks} The unit is {self.unit}: more rows than that are left out, and rows without an id are {own}."
 
 
 def _rounded_up(epsilon: float) -> str:

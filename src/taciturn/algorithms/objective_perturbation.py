@@ -355,11 +355,6 @@ def _at_zero(problem: Problem) -> float:
 
 def _check(problem: Problem) -> None:
     """Reject what the proof does not cover."""
-    if problem.neighbours == "add-remove":
-        raise Unprovable(
-            "objective perturbation takes a public number of examples, and 'add-remove' keeps that secret. Use "
-            "neighbours='zero-out', or pftrl, which learns by ticks of a public clock."
-        )
     kinked = not (isinstance(problem.loss, ScalarLoss) and math.isfinite(problem.loss.curvature))
     assert problem.label_bound is not None
     if kinked or not isinstance(problem.domain, WholeSpace):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
 from typing import Any, Literal
 
 from taciturn.accounting.gdp import Privacy, mu_of
@@ -22,7 +20,6 @@ from taciturn.learners.giga import GIGA, Step
 from taciturn.learners.igd import IGD
 from taciturn.learners.linear_bandit import LinearBandit, bandit_problem
 from taciturn.learners.qftl import QFTL
-from taciturn.learners.tick_sums import COUNT_WEIGHT, PER_TICK, TickSums
 from taciturn.learners.vector_sum import VectorSum
 from taciturn.mechanisms.calibration import BLT, DecayedBLT, Gaussian, PrefixSum, Shape
 from taciturn.mechanisms.exponential import Exponential
@@ -186,14 +183,12 @@ def private_sum(
     strategy: PrefixSum | None = None,
     schedule: Schedule | None = None,
     forget: int | None = None,
-    neighbours: Literal["replace", "zero-out", "add-remove"] = "replace",
+    neighbours: Literal["replace", "zero-out"] = "replace",
     on_bad: Literal["raise", "zero"] = "raise",
     calibration: Calibration = "exact",
     allow_broken: bool = False,
     seed: int | None = None,
     unit: Unit = EXAMPLE,
-    examples_per_tick: int = PER_TICK,
-    count_weight: float = COUNT_WEIGHT,
 ) -> Private:
     """A private running sum of vectors (Algorithm 5, corrected); vectors are clipped to norm `bound`.
 
@@ -211,8 +206,6 @@ def private_sum(
         constant in a stream that never ends.
     neighbours, on_bad
         As in `taciturn.Problem`.
-    examples_per_tick, count_weight
-        As in `taciturn.TickSums`, for `neighbours="add-remove"`.
 
     Examples
     --------
@@ -223,7 +216,7 @@ def private_sum(
     ([1, 2, 3], (2,))
     """
     problem = Problem(Nearness(), WholeSpace(), dimension, bound, neighbours=neighbours, on_bad=on_bad)
-    learner = _by_ticks(VectorSum, problem, examples_per_tick, count_weight)
+    learner = VectorSum(problem)
     mechanism = _strategy(strategy, horizon, schedule, forget)
     schedule = schedule or every(1)
     return Private(learner, mechanism, schedule, privacy, horizon, calibration, allow_broken, seed, unit=unit)
@@ -243,21 +236,15 @@ def pqftl(
     allow_broken: bool = False,
     seed: int | None = None,
     unit: Unit = EXAMPLE,
-    examples_per_tick: int = PER_TICK,
-    count_weight: float = COUNT_WEIGHT,
 ) -> Private:
     """Private follow-the-leader for squared loss (Algorithm 4, repaired): `QFTL` on private running sums.
-
-    If the problem says `neighbours="add-remove"`, rounds are ticks of a public clock, as in `pftrl`, `class_sums` and
-    `private_sum`, too: see `taciturn.TickSums`, of which `examples_per_tick` and `count_weight` are settings.
 
     >>> from taciturn import L2Ball, Privacy, Problem, Squared, pqftl
     >>> problem = Problem(Squared(), L2Ball(0.5), dimension=2, label_bound=1.0, ridge=1.0)
     >>> pqftl(problem, Privacy(1.0, 1e-6), horizon=3).fit([[0.6, 0.8], [1.0, 0.0], [0.0, 1.0]], [1.0, -0.5, 0.2]).t
     3
     """
-    make = partial(QFTL, extra_ridge=extra_ridge, weight=weight)
-    learner = _by_ticks(make, problem, examples_per_tick, count_weight)
+    learner = QFTL(problem, extra_ridge=extra_ridge, weight=weight)
     mechanism = _strategy(strategy, horizon, schedule, forget)
     schedule = schedule or every(1)
     return Private(learner, mechanism, schedule, privacy, horizon, calibration, allow_broken, seed, unit=unit)
@@ -275,8 +262,6 @@ def pftrl(
     scale: float | None = None,
     seed: int | None = None,
     unit: Unit = EXAMPLE,
-    examples_per_tick: int = PER_TICK,
-    count_weight: float = COUNT_WEIGHT,
 ) -> Private:
     """Private follow-the-regularised-leader, for any convex loss over a bounded set: `FTRL` on private running sums.
 
@@ -288,8 +273,7 @@ def pftrl(
     2
     """
     mechanism = _strategy(strategy, horizon, schedule, forget)
-    make = partial(FTRL, curvature=curvature, scale=scale)
-    learner = _by_ticks(make, problem, examples_per_tick, count_weight)
+    learner = FTRL(problem, curvature=curvature, scale=scale)
     return Private(learner, mechanism, schedule or every(1), privacy, horizon, seed=seed, unit=unit)
 
 
@@ -303,8 +287,6 @@ def class_sums(
     forget: int | None = None,
     seed: int | None = None,
     unit: Unit = EXAMPLE,
-    examples_per_tick: int = PER_TICK,
-    count_weight: float = COUNT_WEIGHT,
 ) -> Private:
     """Private naive Bayes, for sparse rows of very many features: `ClassSums` on private running sums.
 
@@ -315,8 +297,7 @@ def class_sums(
     (6,)
     """
     mechanism = _strategy(strategy, horizon, schedule, forget)
-    learner = _by_ticks(ClassSums, problem, examples_per_tick, count_weight)
-    return Private(learner, mechanism, schedule or every(1), privacy, horizon, seed=seed, unit=unit)
+    return Private(ClassSums(problem), mechanism, schedule or every(1), privacy, horizon, seed=seed, unit=unit)
 
 
 def linear_bandit(
@@ -369,13 +350,6 @@ def linear_bandit(
     mechanism = _strategy(strategy, horizon, schedule, forget)
     learner = LinearBandit(problem, arms, low, high, weight, ridge)
     return Private(learner, mechanism, schedule, privacy, horizon, seed=seed, unit=unit)
-
-
-def _by_ticks(make: Callable[[Problem], Learner], problem: Problem, per_tick: int, count_weight: float) -> Learner:
-    """The learner of a problem; under "add-remove" its sums over ticks."""
-    if problem.neighbours != "add-remove":
-        return make(problem)
-    return TickSums(make(problem), per_tick, count_weight)
 
 
 def _strategy(

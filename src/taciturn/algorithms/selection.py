@@ -110,11 +110,6 @@ class Selection:
                 f"{len(self.finals)} candidates are compared by a pilot each, and one needs none, got "
                 f"{len(self.pilots)} pilots. Give one for each candidate."
             )
-        if self.neighbours == "add-remove":
-            raise Unprovable(
-                "a selection takes public numbers of training and validation rows, and 'add-remove' keeps them secret. "
-                "Use neighbours='zero-out'."
-            )
         if any(each.unit != EXAMPLE for each in learnt):
             raise Unprovable(
                 "a selection is proven for rows: a user with rows in both parts would pay for both. Choose by public "

@@ -8,15 +8,15 @@ refuted is not proven: another pair of streams may be easier to distinguish, and
 for normality.
 
 `audit` takes one of the paper's algorithms, on its tight problem; `distinguish` takes any `Private` with Gaussian noise
-and any `Pair`, or a `TickPair` under "add-remove"; `distinguish_selections` and `distinguish_adaptive_selections` take
-an exponential mechanism with two candidates; `distinguish_samples` takes samples of the transcripts of anything, and
-`audit_script` two published scripts for bandits, which it refutes.
+and any `Pair`; `distinguish_selections` and `distinguish_adaptive_selections` take an exponential mechanism with two
+candidates; `distinguish_samples` takes samples of the transcripts of anything, and `audit_script` two published scripts
+for bandits, which it refutes.
 
 NOT PRIVATE: audits read exact statistics. Use simulated streams.
 """
 
 from taciturn.audit.algorithm import Audit, audit
-from taciturn.audit.pairs import Pair, TickPair, adaptive_adversary, tight_pair, tight_private
+from taciturn.audit.pairs import Pair, adaptive_adversary, tight_pair, tight_private
 from taciturn.audit.published_bandits import EventFinding, audit_script, distinguish_samples
 from taciturn.audit.selection import distinguish_adaptive_selections, distinguish_selections
 from taciturn.audit.verdict import Finding, distinguish
@@ -26,7 +26,6 @@ __all__ = [
     "EventFinding",
     "Finding",
     "Pair",
-    "TickPair",
     "adaptive_adversary",
     "audit",
     "audit_script",

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array, Integers
 from taciturn.accounting.gdp import Privacy
-from taciturn.accounting.guarantee import Relation
+from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.unit import EXAMPLE, Unit, User
 from taciturn.algorithms.recipes import (
     class_sums,
@@ -54,7 +54,6 @@ from taciturn.learners.ftl import FTL
 from taciturn.learners.giga import GIGA
 from taciturn.learners.linear_bandit import LinearBandit
 from taciturn.learners.qftl import QFTL
-from taciturn.learners.tick_sums import TickSums
 from taciturn.mechanisms.calibration import BinaryTree
 from taciturn.problem.losses import Hinge, Linear, Squared
 from taciturn.problem.problem import Problem
@@ -181,66 +180,6 @@ class Pair:
         return V, y
 
 
-@dataclass(frozen=True)
-class TickPair(Pair):
-    """A stream in ticks of a public clock, and its neighbour, without the examples at `at`: for "add-remove".
-
-    Parameters
-    ----------
-    X, y, at, users
-        As in `Pair`; `other` is None, as the neighbour has nothing in their place.
-    ticks : array-like
-        Number of rows in each tick, as many ticks as the horizon.
-
-    Examples
-    --------
-    >>> pair = TickPair([[1.0], [0.5], [1.0]], None, at=1, other=None, ticks=[2, 0, 1])
-    >>> pair.world(1)[0].T, pair.ticks_of(1)
-    (array([[1., 1.]]), array([1, 0, 1]))
-    """
-
-    other: Any = None
-    ticks: Any = ()
-
-    def _check_example(self, other: Any) -> None:
-        if other is not None or np.sum(self.ticks) != len(self.X):
-            raise InvalidInput("a pair of ticks has other=None, and ticks that add up to the number of rows.")
-
-    @cached_property
-    def _kept(self) -> NDArray[np.bool_]:
-        kept = np.ones(len(self.X), dtype=np.bool_)
-        kept[self.places] = False
-        return kept
-
-    def world(self, world: int) -> tuple[Array, Array | None]:
-        """The stream (0), or the one without the examples that differ (1)."""
-        X = np.array(self.X, dtype=np.float64)
-        y = None if self.y is None else np.array(self.y, dtype=np.float64)
-        return (X, y) if not world else (X[self._kept], None if y is None else y[self._kept])
-
-    def ticks_of(self, world: int) -> Integers:
-        """The number of rows in each tick of a world."""
-        ticks = np.asarray(self.ticks, dtype=np.int64)
-        if not world:
-            return ticks
-        return np.bincount(np.repeat(np.arange(len(ticks)), ticks)[self._kept], minlength=len(ticks))
-
-    def users_of(self, world: int) -> Any:
-        """The ids of a world's rows, if there are any."""
-        return None if self.users is None else np.asarray(self.users)[self._kept if world else slice(None)]
-
-    def check(self, private: Private) -> None:
-        """Reject what is not a pair for this relation, or rows that are not all of one unit."""
-        if private.neighbours != "add-remove" or len(self.ticks) != private.timetable.horizon:
-            raise InvalidInput("a pair of ticks is for 'add-remove', and has as many ticks as the horizon.")
-        if isinstance(private.unit, User):
-            _check_owner(private, self)
-        elif self.users is not None or len(self.places) > 1:
-            raise InvalidInput(
-                "the unit of privacy is one example, so that a pair differs in one row. Leave out users."
-            )
-
-
 def _are_examples(other: Any) -> bool:
     """Whether these are several examples, not a row and a label."""
     return isinstance(other, list) and all(isinstance(each, tuple) for each in other)
@@ -269,7 +208,7 @@ def _check_owner(private: Private, pair: Pair) -> None:
         raise InvalidInput(
             "the rows that differ have no owner in common. Let the two worlds differ in rows of one user."
         )
-    if private.neighbours != "add-remove" and len(set(_periods(private, len(pair.X))[pair.places].tolist())) > 1:
+    if len(set(_periods(private, len(pair.X))[pair.places].tolist())) > 1:
         raise InvalidInput("the rows that differ lie in several periods. Claims are for the rows of one: choose one.")
 
 
@@ -292,7 +231,7 @@ def tight_private(
     *,
     ridge: float = 0.1,
     calibration: Calibration = "exact",
-    neighbours: Relation = "replace",
+    neighbours: Neighbours = "replace",
     unit: Unit = EXAMPLE,
 ) -> Private:
     """The algorithm on its tight problem, broken calibrations included.
@@ -358,8 +297,6 @@ def tight_pair(private: Private, place: Place = "first") -> Pair:
     """
     horizon = private.timetable.horizon
     assert horizon is not None
-    if private.neighbours == "add-remove":
-        return _tight_ticks(private, place, horizon)
     one, other = _worst(private)
     signs = np.where(np.arange(horizon) % 2 == 0, 1.0, -1.0)
     X, y = _others(private, signs)
@@ -378,33 +315,6 @@ def tight_pair(private: Private, place: Place = "first") -> Pair:
     X[at], y[at] = one
     labels = None if private.problem.loss.labels == "none" else y
     return Pair(X, labels, at, neighbour, users)
-
-
-def _tight_ticks(private: Private, place: Place, horizon: int) -> TickPair:
-    """The longest contribution, in one tick more, of a stream whose ticks have 0, 1, 2, 0, 1, 2 and so on examples.
-
-    A user has as many rows as count, as early as the bounds allow from there on, and one more in the last tick.
-    """
-    one, _ = _worst(private)
-    ticks = np.arange(horizon) % 3
-    limits = private.unit.participation
-    length = rounds_of_a_release(private.unit)
-    owned = np.zeros(horizon, dtype=np.int64)
-    begin = {"first": 0, "middle": horizon // 2 // length * length, "last": horizon - 1, "random": 0}[place]
-    for j in range(limits.rows):
-        owned[min(begin + (j // limits.per_release) * limits.apart * length, horizon - 1)] += 1
-    if isinstance(private.unit, User):
-        owned[-1] += 1
-    X, y = _others(private, np.where(np.arange(int(np.sum(ticks + owned))) % 2 == 0, 1.0, -1.0))
-    starts = np.append(0, np.cumsum(ticks + owned)[:-1])
-    at = np.concatenate([start + np.arange(count) for start, count in zip(starts, owned, strict=True)])
-    X[at], y[at] = one
-    labels = None if private.problem.loss.labels == "none" else y
-    if not isinstance(private.unit, User):
-        return TickPair(X, labels, int(at[0]), ticks=ticks + owned)
-    users = 1 + np.arange(len(y))
-    users[at] = 0
-    return TickPair(X, labels, at.tolist(), users=users, ticks=ticks + owned)
 
 
 def _owned(private: Private, unit: User, place: Place, horizon: int) -> NDArray[np.bool_]:
@@ -452,7 +362,6 @@ def adaptive_adversary(private: Private) -> Adversary:
 def _worst(private: Private) -> tuple[Example, Example]:
     """The two examples with the largest distance."""
     learner = private.learner
-    learner = learner.learner if isinstance(learner, TickSums) else learner
     if private.learner.certificate.metric == "range":
         return (np.array([0.0, 1.0]), 0.0), (np.array([1.0, 0.0]), 0.0)
     if isinstance(learner, QFTL | LinearBandit):

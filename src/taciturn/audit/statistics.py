@@ -50,7 +50,7 @@ from scipy.special import fdtri, ndtr, ndtri
 from taciturn._util.arrays import Array
 from taciturn.accounting.unit import User
 from taciturn.audit.interval import Interval, mean_interval, spread_interval
-from taciturn.audit.pairs import Pair, TickPair
+from taciturn.audit.pairs import Pair
 from taciturn.audit.transcripts import Played, RunOfUsers, TwoWorlds, run_in_calls, seeded_run
 from taciturn.core.private import Private
 from taciturn.core.release import Releases
@@ -155,9 +155,6 @@ def allowed(trials: int, releases: int, error: float) -> float:
 def secret_runs(private: Private, pair: Pair, world: int, trials: int) -> list[Releases]:
     """Streams of one world on secret noise, by `Private.run`."""
     X, y = pair.world(world)
-    if isinstance(pair, TickPair):
-        ticks, users = pair.ticks_of(world), pair.users_of(world)
-        return [private.run(private.start(), X, y, users, ticks=ticks)[1] for _ in range(trials)]
     if isinstance(private.unit, User):
         return [run_in_calls(private, X, y, pair.users) for _ in range(trials)]
     return [private.run(private.start(), X, y)[1] for _ in range(trials)]
@@ -212,7 +209,7 @@ def calls_differ(private: Private, pair: Pair) -> list[str]:
 
     Which rows count follows from the users' records, which a state hands on from call to call.
     """
-    if not isinstance(private.unit, User) or isinstance(pair, TickPair):
+    if not isinstance(private.unit, User):
         return []
     run = RunOfUsers(private, pair)
     for world in (0, 1):

@@ -39,7 +39,7 @@ from scipy.linalg import cholesky, solve_triangular
 
 from taciturn._util.arrays import Array, Arrays, Integers
 from taciturn.accounting.unit import User
-from taciturn.audit.pairs import Adversary, Pair, TickPair
+from taciturn.audit.pairs import Adversary, Pair
 from taciturn.core.loop import Pass, pass_for
 from taciturn.core.private import Private
 from taciturn.core.release import Collected, Releases
@@ -279,9 +279,7 @@ class SeededRun(Protocol):
 
 
 def seeded_run(private: Private, pair: Pair) -> SeededRun:
-    """By the pass that `Private.run` takes on clipped examples; or, for users and ticks, by `Private.run` itself."""
-    if isinstance(pair, TickPair):
-        return RunOfTicks(private, pair)
+    """By the pass that `Private.run` takes on clipped examples; or, for users, by `Private.run` itself."""
     return RunOfUsers(private, pair) if isinstance(private.unit, User) else RunOfExamples(private, pair)
 
 
@@ -312,20 +310,6 @@ class RunOfUsers:
 
     def __call__(self, world: int, seed: int) -> Releases:
         return run_in_calls(self.seeded(seed), *self._worlds[world], self._pair.users, start=self._start)
-
-
-class RunOfTicks:
-    """Runs of `Private.run` on raw rows in ticks."""
-
-    def __init__(self, private: Private, pair: TickPair) -> None:
-        self._simulated = replace(private, seed=0)
-        self._start = self._simulated.start()
-        self._worlds = [(*pair.world(world), pair.users_of(world)) for world in (0, 1)]
-        self._ticks = [pair.ticks_of(world) for world in (0, 1)]
-
-    def __call__(self, world: int, seed: int) -> Releases:
-        self._simulated._tick_loop.seed = seed
-        return self._simulated.run(self._start, *self._worlds[world], ticks=self._ticks[world])[1]
 
 
 _CALLS = 3

@@ -11,7 +11,7 @@ import numpy as np
 from taciturn._util.arrays import Array
 from taciturn.accounting.gdp import Privacy, mu_of
 from taciturn.audit.interval import Interval, mean_interval, spread_interval
-from taciturn.audit.pairs import Adversary, Pair, TickPair
+from taciturn.audit.pairs import Adversary, Pair
 from taciturn.audit.statistics import (
     Statistic,
     best_statistic,
@@ -157,8 +157,6 @@ def distinguish(
 def game_of(private: Private, pair: Pair, adversary: Adversary | None = None) -> TwoWorlds:
     """The game on common noise where that is enough; else the one along the releases."""
     fixed = adversary is None and _without_feedback(private)
-    if isinstance(pair, TickPair) and not fixed:
-        raise InvalidInput("ticks are audited on fixed streams and without feedback. Use linear losses, no adversary.")
     return CommonNoise(private, pair) if fixed else Replayed(private, pair, adversary)
 
 
@@ -168,10 +166,8 @@ def _without_feedback(private: Private) -> bool:
     from taciturn.compiled.passes import STATISTICS
     from taciturn.learners.averaged import Averaged
     from taciturn.learners.ftrl import FTRL
-    from taciturn.learners.tick_sums import TickSums
 
     learner, loss = private.learner, private.problem.loss
-    learner = learner.learner if isinstance(learner, TickSums) else learner
     averaged = learner.learner if isinstance(learner, Averaged) else learner
     straight = isinstance(loss, ScalarLoss) and loss.curvature == 0.0 and slope_code(loss) is not None
     constant = type(learner) is FTRL and straight and learner.curvature == 0.0

@@ -148,9 +148,7 @@ def _moved_by_user(learner: Learner, raw: Array, places: NDArray[Any], others: A
     problem, streams = tried.problem, []
     for rows in (None, others):
         V, y = problem.clip(raw[:, :-1], labels_from(problem, raw[:, -1]))
-        if rows is not None and problem.neighbours == "add-remove":
-            V, y = np.delete(V, places, axis=0), np.delete(y, places)
-        elif rows is not None:
+        if rows is not None:
             V, y = V.copy(), y.copy()
             for j, i in enumerate(map(int, places)):
                 V[i : i + 1], y[i : i + 1] = other_example(problem, raw[i], rows[j])
@@ -284,9 +282,8 @@ def _moved(learner: Learner, raw: Array, i: int, point: Array | None) -> float:
 def other_example(problem: Problem, one: Array, other: Array) -> tuple[Array, Array]:
     """The clipped example of the neighbouring stream, from two raw ones, features and a label each.
 
-    It is the other one (replace), one with no effect (zero-out), none (add-remove), or the first with the label of the
-    other (label). A label more than nine times as large as labels may be stands for a bad one under "label": the
-    neighbour may have any.
+    It is the other one (replace), one with no effect (zero-out), or the first with the label of the other (label). A
+    label more than nine times as large as labels may be stands for a bad one under "label": the neighbour may have any.
     """
     label = labels_from(problem, other[-1:])
     if problem.neighbours == "label":
@@ -296,8 +293,6 @@ def other_example(problem: Problem, one: Array, other: Array) -> tuple[Array, Ar
     v, y = problem.clip(other[None, :-1], label)
     if problem.neighbours == "replace":
         return v, y
-    if problem.neighbours == "add-remove":
-        return v[:0], y[:0]
     return np.zeros_like(v), np.full_like(y, np.nan) if isinstance(problem.loss, Muted) else y
 
 

@@ -67,7 +67,7 @@ def compiled_pass_matches_definition(case: LearnerCase) -> None:
         skip(f"{type(case.learner).__name__} has no compiled pass")
     for schedule in (every(1), every(5)):
         fast, slow = (case.private(schedule, seed=5, compiled=compiled) for compiled in (True, False))
-        (end, shown), (ending, defined) = (_run(one, one.start(), *case.examples) for one in (fast, slow))
+        (end, shown), (ending, defined) = (one.run(one.start(), *case.examples) for one in (fast, slow))
         alike = (end.t, end.k, end.spent) == (ending.t, ending.k, ending.spent)
         demand(
             alike,
@@ -94,12 +94,12 @@ def a_saved_state_resumes(case: LearnerCase) -> None:
     """
     (X, y), half = case.examples, case.rows // 2
     private = case.private(geometric(1.3), seed=5)
-    uninterrupted = _run(private, private.start(), X, y)[1]
-    state, first = _run(private, private.start(), X[:half], y[:half])
+    uninterrupted = private.run(private.start(), X, y)[1]
+    state, first = private.run(private.start(), X[:half], y[:half])
     with tempfile.TemporaryDirectory() as folder:
         state.dump(Path(folder) / "state.npz")
         state = private.load(Path(folder) / "state.npz")
-    second = _run(private, state, X[half:], y[half:])[1]
+    second = private.run(state, X[half:], y[half:])[1]
     alike = all(
         a.t == b.t and np.array_equal(a.noisy, b.noisy) and np.array_equal(a.point, b.point)
         for a, b in zip(uninterrupted, [*first, *second], strict=True)
@@ -111,17 +111,17 @@ def a_state_is_used_once(case: LearnerCase) -> None:
     """A state that was used is rejected: the same data under fresh noise would be a second release."""
     private, (X, y) = case.private(), case.examples
     state = private.start()
-    _run(private, state, X[:2], y[:2])
+    private.run(state, X[:2], y[:2])
     remedy = "Leave the ledger to Private.run, and share no state."
-    demand(_rejected(lambda: _run(private, state, X[:2], y[:2]), StateConflict), "a state was used twice", remedy)
+    demand(_rejected(lambda: private.run(state, X[:2], y[:2]), StateConflict), "a state was used twice", remedy)
 
 
 def no_release_after_the_horizon(case: LearnerCase) -> None:
     """The round after the horizon is rejected: noise was calibrated for no more rounds."""
     private, (X, y) = case.private(), case.examples
-    state, _ = _run(private, private.start(), X, y)
+    state, _ = private.run(private.start(), X, y)
     remedy = "Calibrate the noise to the timetable's rounds, and leave the horizon to Private."
-    demand(_rejected(lambda: _run(private, state, X[:1], y[:1]), BudgetExhausted), "round T + 1 was released", remedy)
+    demand(_rejected(lambda: private.run(state, X[:1], y[:1]), BudgetExhausted), "round T + 1 was released", remedy)
 
 
 def standard_deviations_are_public(case: LearnerCase) -> None:
@@ -144,7 +144,7 @@ def rows_beyond_a_users_bounds_have_no_influence(case: LearnerCase) -> None:
     unit = User(rows=4, per_release=2, apart=2)
     for schedule, compiled in ((every(3), True), (every(1), False)):
         private = replace(case, learner=learner).private(schedule, seed=5, compiled=compiled, unit=unit)
-        end, shown = _run(private, private.start(), X, y, users)
+        end, shown = private.run(private.start(), X, y, users)
         counts = _counts(private, users)
         for rows, labels in _contents(problem, X, y):
             for changed in (~counts, counts):
@@ -160,8 +160,8 @@ def rows_beyond_a_users_bounds_have_no_influence(case: LearnerCase) -> None:
 def _in_two_calls(private: Private, X: Array, y: Array, users: NDArray[Any]) -> tuple[State, Array]:
     """The last state and all noisy statistics of a stream, in two calls."""
     half = len(y) // 2
-    state, first = _run(private, private.start(), X[:half], y[:half], users[:half])
-    state, second = _run(private, state, X[half:], y[half:], users[half:])
+    state, first = private.run(private.start(), X[:half], y[:half], users[:half])
+    state, second = private.run(state, X[half:], y[half:], users[half:])
     return state, np.concatenate([releases.noisy for releases in (first, second) if len(releases)])
 
 
@@ -227,14 +227,8 @@ def every_row_of_a_user_is_charged(case: LearnerCase) -> None:
     )
 
 
-def _run(private: Private, state: State, X: Array, y: Array, users: Any = None) -> tuple[State, Releases]:
-    """`Private.run`, with one example in each tick if rounds are ticks."""
-    ticks = np.ones(len(X), dtype=np.int64) if private.certificate.any_number else None
-    return private.run(state, X, y, users, ticks=ticks)
-
-
 def _released(private: Private, X: Array, y: Array) -> Releases:
-    return _run(private, private.start(), X, y)[1]
+    return private.run(private.start(), X, y)[1]
 
 
 def _rejected(attempt: Callable[[], object], kind: type[TaciturnError]) -> bool:

@@ -122,12 +122,3 @@ def after_step_in_box(anchor: Any, moved: float, v: Any, low: float, high: float
     for j in range(len(anchor)):
         along += min(max(anchor[j] - moved * v[j], low), high) * v[j]
     return along
-
-
-@summing
-def steepness_in_box(anchor: Any, moved: float, v: Any, low: float, high: float) -> float:
-    """How fast `w·v` falls as `moved` rises, w as above: the squares of v where nothing is clipped."""
-    squared = 0.0
-    for j in range(len(v)):
-        squared += v[j] * v[j] if low < anchor[j] - moved * v[j] < high else 0.0
-    return squared

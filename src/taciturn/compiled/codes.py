@@ -21,9 +21,6 @@ the width over which kinks are smoothed."""
 SOFTMAX, ONE_HOT = 7, 8
 """Smooth losses of several scores."""
 
-ADVICE = 9
-"""What experts lose, with the most it can be."""
-
 MULTI_HINGE = 10
 """A kinked loss of several scores: for code that uses values and slopes, and for none that solves."""
 
@@ -85,17 +82,6 @@ def slope_code(loss: Any) -> Code | None:
     ((10, 0.0, 0.0), None)
     """
     return _MULTI_HINGE if type(loss) is multiclass.MultiHinge else loss_code(loss)
-
-
-def value_code(loss: Any) -> Code | None:
-    """The same, for code that uses a loss's values: experts' losses have a number too, envelopes have none.
-
-    >>> value_code(losses.Advice(2.0))
-    (9, 2.0, 0.0)
-    """
-    if type(loss) is losses.Advice:
-        return ADVICE, loss.loss_bound, 0.0
-    return None if type(loss) is Smoothed else slope_code(loss)
 
 
 def set_code(domain: Any) -> Code | None:

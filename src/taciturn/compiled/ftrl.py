@@ -1,7 +1,6 @@
 """Private FTRL through a prefix-sum strategy: gradients at released points, so release after release.
 
-Slow twins: `taciturn.learners.ftrl.FTRL` and `taciturn.mechanisms.blt.BLTCoder` or
-`taciturn.mechanisms.tree.TreeCoder`.
+Slow twins: `taciturn.learners.ftrl.FTRL` and `taciturn.mechanisms.blt.BLTCoder`.
 
 Examples V are dense rows, or none of them and starts, columns and entries of compressed ones: four arrays, one type.
 Between releases a compressed example then costs what its entries cost.
@@ -15,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from taciturn._util.jit import compiled, inlined
-from taciturn.compiled import tree
 from taciturn.compiled._dot import along, dots_at
 from taciturn.compiled._simd import LANES, add_up, between, floor, put, rint, take, zeros
 from taciturn.compiled.blt import remembered
@@ -102,50 +100,6 @@ def _noisy_sum(
 
 
 @compiled
-def through_tree(
-    learner: Leader,
-    point: Any,
-    total: Any,
-    t: int,
-    V: Any,
-    y: Any,
-    rounds: Any,
-    strides: Any,
-    noisy: Any,
-    points: Any,
-    noise: Any,
-    steps: Any,
-    largest: Any,
-    k: int,
-    waiting: Any,
-    nodes: Any,
-    weights: Any,
-) -> int:
-    """The same through a tree, from release k on; changes `waiting` and `nodes` instead of buffers."""
-    loss, domain, steepest, most, lattice, curvature = learner
-    count, size, done, place, since = len(rounds), len(point), 0, 0, 0
-    row, scores = np.empty((1, size), dtype=np.int64), np.empty(size // V[0].shape[1])
-    for i in range(len(y)):
-        add_gradient(loss, steepest, most, lattice, point, V, i, y[i], scores, total)
-        if done < count and rounds[done] == t + i + 1:
-            add_curvature(curvature, most, lattice, point, i + 1 - since, total)
-            since = i + 1
-            step = steps[done]
-            for j in range(size):
-                row[0, j] = np.int64(math.floor(min(max(total[j], -largest[done]), largest[done]) / step + 0.5))
-                total[j] = 0.0
-            encoded = tree.encode(row, k + done, waiting)
-            for h in range(len(encoded)):
-                for j in range(size):
-                    encoded[h, j] += noise[place + h, j]
-            place += len(encoded)
-            noisy[done] = tree.decode(encoded * step, k + done, 1, nodes, weights)[0]
-            decide(domain, noisy, done, strides[done], point, points)
-            done += 1
-    return done
-
-
-@compiled
 def gradients(learner: Leader, point: Any, total: Any, V: Any, y: Any) -> None:
     """Adds the contributions at one point to `total`."""
     loss, _, steepest, most, lattice, curvature = learner
@@ -219,17 +173,6 @@ def _alone(number: float) -> Any:
     made = np.empty(1)
     made[0] = number
     return made
-
-
-@inlined
-def decide(domain: Code, noisy: Any, k: int, stride: float, point: Any, points: Any) -> None:
-    """The point of row k, in place of the last one, and into row k."""
-    size, scale, squared = len(point), -1.0 / stride, zeros()
-    for j in range(0, size, LANES):
-        led = take(noisy, k * size + j, size - j) * scale
-        put(point, j, size - j, led)
-        squared = squared + led * led
-    _project_point(domain, add_up(squared), point, k, points)
 
 
 @inlined

@@ -24,26 +24,6 @@ def _weight(parameter: float, y: float) -> float:
 
 
 @compiled
-def value(loss: int, parameter: float, u: float, y: float) -> float:
-    """The loss itself, kinks and all."""
-    if loss == SQUARED:
-        return 0.5 * (u - y) ** 2
-    if loss == LOGISTIC:
-        return _weight(parameter, y) * (max(0.0, -y * u) + math.log1p(math.exp(-abs(u))))  # labels are -1 and +1
-    if loss == HINGE:
-        return _weight(parameter, y) * max(0.0, 1.0 - y * u)
-    if loss == QUANTILE:
-        return max(parameter * (y - u), (1.0 - parameter) * (u - y))
-    if loss == ABSOLUTE:
-        return abs(u - y)
-    if loss == HUBER:
-        far = abs(u - y)
-        near = min(far, parameter)
-        return near * (far - 0.5 * near)
-    return y * u
-
-
-@compiled
 def slope(loss: int, parameter: float, width: float, u: float, y: float) -> float:
     """A derivative in u."""
     if width > 0.0:

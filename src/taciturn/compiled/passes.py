@@ -23,7 +23,7 @@ import numpy as np
 
 from taciturn._util.arrays import Array, Arrays, Integers, fixed
 from taciturn.compiled import codes
-from taciturn.compiled.codes import Code, Leader, loss_code, set_code, slope_code, value_code
+from taciturn.compiled.codes import Code, Leader, loss_code, set_code, slope_code
 from taciturn.core.loop import Pass
 from taciturn.core.loop import statistics as statistics_by_definition
 from taciturn.core.protocols import Calibrated, Learner
@@ -39,7 +39,6 @@ from taciturn.learners.giga import GIGA
 from taciturn.learners.igd import IGD, FadingIGD
 from taciturn.learners.linear_bandit import LinearBandit
 from taciturn.learners.qftl import QFTL
-from taciturn.learners.tick_sums import TickSums
 from taciturn.learners.vector_sum import VectorSum
 from taciturn.mechanisms import exponential, gaussian, prefix_sum
 from taciturn.mechanisms.blt import BLTCoder, RestartedCoder, coefficients, prefix_squares
@@ -49,7 +48,6 @@ from taciturn.mechanisms.sqrt import RootCoder
 from taciturn.mechanisms.tree import TreeCoder
 from taciturn.problem.clipping import longest_row
 from taciturn.problem.inputs import CompressedRows, Rows
-from taciturn.problem.optimize import mean_smoothness, search_limits
 from taciturn.problem.problem import Problem
 from taciturn.problem.sets import ConvexSet
 
@@ -69,7 +67,7 @@ def find(learner: Learner, calibrated: Calibrated) -> Pass | None:
     fast, noise = statistics_of(learner), noise_of(calibrated)
     if fast is None or noise is None:
         return None
-    if isinstance(fast, Iterates) and isinstance(calibrated, OnLattice) and not fast.steps.multiclass:
+    if isinstance(fast, Iterates) and isinstance(calibrated, OnLattice):
         return IteratePass(fast.steps, calibrated)
     return BatchPass(fast, noise, compressed=isinstance(fast, SumsByClass))
 
@@ -117,8 +115,11 @@ class Gradients(Pass):
 
 
 def has_known_arrays(learner: Learner, calibrated: Calibrated) -> bool:
-    """Whether their arrays are known by type: where there is a compiled pass, and those of ticks, which have none."""
-    return find(learner, calibrated) is not None or (type(learner) is TickSums and noise_of(calibrated) is not None)
+    """Whether their arrays are known by their exact types."""
+    inner = learner.learner if type(learner) is Averaged else learner
+    coder = type(getattr(calibrated, "coder", None))
+    of_learner = (type(inner) is FTRL or type(inner) in STATISTICS) and type(inner.problem) is Problem
+    return of_learner and type(calibrated) in NOISE and coder in (type(None), RootCoder, *STRATEGIES)
 
 
 class Statistics(Protocol):
@@ -299,46 +300,24 @@ class Steps:
     steepest: float
     centre: Array
 
-    @property
-    def multiclass(self) -> bool:
-        """Whether the loss is one of several scores; the loop that also adds noise is for all others."""
-        return self.loss[0] in (codes.SOFTMAX, codes.ONE_HOT)
-
-    @property
-    def compressed(self) -> bool:
-        """Whether there is a loop over compressed rows: of scalar losses, if the ridge pulls to a 0 in the set."""
-        return not (self.centre.any() or self.multiclass)
-
     def iterates(
-        self, x: Array, t: int, X: Rows, y: Array, rounds: Integers, total: Array | None = None, first: int = 0
+        self, x: Array, t: int, X: Array, y: Array, rounds: Integers, total: Array | None = None, first: int = 0
     ) -> Array:
-        """The iterates after these rounds, or their sums; changes `x`, and `total`, to those after all examples.
+        """The iterates after these rounds, or their sums; changes `x`, and `total`, to those after all examples."""
+        from taciturn.compiled import igd
 
-        Sums are of dense rows alone.
-        """
         problem = (self.kind, self.loss, self.domain, self.steepest)
-        if isinstance(X, CompressedRows):
-            from taciturn.compiled import igd_sparse
-
-            return np.asarray(igd_sparse.iterates(*problem, x, t, X.starts, X.columns, X.entries, y, rounds))
-        from taciturn.compiled import igd, igd_multiclass
-
         total = np.empty(0) if total is None else total
-        loop = igd_multiclass.iterates if self.multiclass else igd.iterates
-        return np.asarray(loop(*problem, self.centre, x, t, X, y, rounds, total, first))
+        return np.asarray(igd.iterates(*problem, self.centre, x, t, X, y, rounds, total, first))
 
-    def release(self, x: Array, t: int, X: Rows, y: Array, rounds: Integers, *noise: Any) -> int:
+    def release(self, x: Array, t: int, X: Array, y: Array, rounds: Integers, *noise: Any) -> int:
         """Writes noisy iterates of these rounds and the points of the set nearest to them: how many.
 
         Changes `x` to the iterate after all examples.
         """
-        problem = (self.kind, self.loss, self.domain, self.steepest)
-        if isinstance(X, CompressedRows):
-            from taciturn.compiled import igd_sparse
-
-            return int(igd_sparse.releases(*problem, x, t, X.starts, X.columns, X.entries, y, rounds, *noise))
         from taciturn.compiled import igd
 
+        problem = (self.kind, self.loss, self.domain, self.steepest)
         return int(igd.releases(*problem, self.centre, x, t, X, y, rounds, *noise))
 
 
@@ -357,7 +336,7 @@ def steps_of(learner: Learner) -> Steps | None:
     else:
         return None
     loss, domain = loss_code(problem.loss), set_code(problem.domain)
-    if loss is None or domain is None:
+    if loss is None or loss[0] in (codes.SOFTMAX, codes.ONE_HOT) or domain is None:
         return None
     return Steps(kind, loss, domain, problem.lipschitz / problem.norm_bound, problem.first_point)
 
@@ -388,36 +367,23 @@ class Means:
     """Averages of iterates. Slow twin: `Averaged`."""
 
     learner: Averaged
-    inner: Statistics
-    steps: Steps | None
+    steps: Steps
 
     @staticmethod
     def of(learner: Averaged) -> Means | None:
-        """If the averaged learner has a fast path."""
-        inner = statistics_of(learner.learner)
-        return None if inner is None else Means(learner, inner, steps_of(learner.learner))
+        """If the averaged learner's steps have a compiled form."""
+        return None if (steps := steps_of(learner.learner)) is None else Means(learner, steps)
 
     def __call__(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
-        if self.steps is None:
-            return self._from_iterates(exact, t, X, y, rounds)
         x, total = exact["x"].copy(), exact["sum"].copy()
         totals = self.steps.iterates(x, t, X, y, rounds, total, self.learner.first)
         count = (rounds - self.learner.first + 1)[:, None]
         means = np.where(count > 0, totals / np.maximum(count, 1), self.learner.problem.first_point)
         return {"x": x, "sum": total}, means
 
-    def _from_iterates(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
-        inner = {name: array for name, array in exact.items() if name != "sum"}
-        before = max(t, self.learner.first - 1)
-        inner, rows = self.inner(inner, t, X, y, np.arange(before + 1, t + len(y) + 1))
-        sums = np.cumsum(np.concatenate([exact["sum"][None], rows]), axis=0)
-        count = (rounds - self.learner.first + 1)[:, None]
-        means = sums[np.maximum(rounds - before, 0)] / np.maximum(count, 1)
-        return {**inner, "sum": sums[-1]}, np.where(count > 0, means, self.learner.problem.first_point)
-
     def decide(self, t: Any, noisy: Array, noise_sd: Array) -> Array:
-        """As the averaged learner decides."""
-        return self.inner.decide(t, noisy, noise_sd)
+        """The points of the set nearest to the noisy averages."""
+        return project_batch(self.learner.problem.domain, noisy)
 
 
 @dataclass(frozen=True, eq=False)
@@ -427,14 +393,10 @@ class IteratePass(Pass):
     steps: Steps
     calibrated: OnLattice
     forgets: ClassVar[bool] = True
-
-    @property
-    def compressed(self) -> bool:
-        """If there is a loop over compressed rows."""
-        return self.steps.compressed
+    compressed: ClassVar[bool] = False
 
     def __call__(
-        self, at: Standing, X: Rows, y: Array, rounds: Integers, seed: int | None, shown: Collected
+        self, at: Standing, X: Array, y: Array, rounds: Integers, seed: int | None, shown: Collected
     ) -> Standing:
         t, k, exact, secret, public, point = at
         x = exact["x"].copy()
@@ -502,55 +464,36 @@ def project_batch(domain: ConvexSet, rows: Array) -> Array:
     return np.array([domain.project(row) for row in rows]).reshape(rows.shape)
 
 
-# ---- follow the leader -------------------------------------------------------------------------------------------
+# ---- learners without a compiled form ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class Leaders:
-    """Leaders, each by its own search, as near to the exact leader as the definition's. Slow twin: `FTL`.
+class ByDefinition:
+    """Statistics by the learner's own methods, of which noise and decisions are made for all releases at once."""
 
-    Both lie within what the certificate allows of the leader; and far within a lattice step of each other, unless
-    rounding errors allow no more (a kinked loss, after thousands of examples).
-    """
-
-    learner: FTL
-    loss: Code
-    domain: Code
+    learner: Any
+    decisions: Callable[[Array], Array]
 
     @staticmethod
-    def of(learner: FTL) -> Leaders | None:
-        """If loss and set have compiled forms."""
-        loss, domain = loss_code(learner.problem.loss), set_code(learner.problem.domain)
-        return None if loss is None or domain is None else Leaders(learner, loss, domain)
+    def of_leaders(learner: FTL) -> ByDefinition:
+        """The points of the set nearest to the noisy leaders."""
+        return ByDefinition(learner, partial(project_batch, learner.problem.domain))
+
+    @staticmethod
+    def of_candidates(learner: EWOO) -> ByDefinition:
+        """The candidates whose numbers were released, or the best of each statistic of losses."""
+        return ByDefinition(learner, partial(_winners, learner.net))
 
     def __call__(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
-        from taciturn.compiled import ftl
-
-        limits = self._limits(rounds.astype(np.float64))
-        if self.learner.by_sums:
-            M = exact["M"].copy()
-            u = exact["u"].copy()
-            first = self.learner.problem.first_point
-            rows = ftl.leaders_of_sums(self.loss, self.domain, M, u, t, X, y, first, rounds, limits)
-            return {"M": M, "u": u}, np.asarray(rows)
-        V = np.concatenate([exact["V"], X])
-        y = np.concatenate([exact["y"], y])
-        x = exact["x"].copy()
-        rows = ftl.leaders(self.loss, self.domain, V, y, x, rounds, self.learner.width, limits)
-        return {"V": V, "y": y, "x": x}, np.asarray(rows)
-
-    def _limits(self, t: Array) -> Array:
-        """For each release the ridge, what ends the search, and smoothness, the loss averaged over growing widths."""
-        learner = self.learner
-        ridge = learner.inertia(t) / t
-        widths = learner.width * 4.0 ** np.arange(8)
-        smoothness = [mean_smoothness(learner.problem, ridge, width) for width in widths]
-        ends = search_limits(smoothness[0], ridge, learner.distance(t), 2.0 * learner.longest_iterate)
-        return np.stack([ridge, *ends, *smoothness], axis=1)
+        return statistics_by_definition(self.learner, exact, t, X, y, rounds)
 
     def decide(self, t: Any, noisy: Array, noise_sd: Array) -> Array:
-        """The points of the set nearest to the noisy leaders."""
-        return project_batch(self.learner.problem.domain, noisy)
+        """As the learner decides."""
+        return self.decisions(noisy)
+
+
+def _winners(net: Array, noisy: Array) -> Array:
+    return np.array(net[noisy[:, 0].astype(np.int64) if noisy.shape[1] == 1 else np.argmin(noisy, axis=1)])
 
 
 # ---- entry learners: sums of products, of vectors, of candidates' losses -----------------------------------------
@@ -712,53 +655,17 @@ class SumsByClass:
         return project_batch(p.domain, points)
 
 
-@dataclass(frozen=True, eq=False)
-class CandidateLosses:
-    """Losses of candidates, each off by a step at most, and hardly ever. Slow twin: `EWOO`."""
-
-    learner: EWOO
-    loss: Code
-
-    @staticmethod
-    def of(learner: EWOO) -> CandidateLosses | None:
-        """If the loss has a compiled form."""
-        return None if (loss := value_code(learner.problem.loss)) is None else CandidateLosses(learner, loss)
-
-    def __call__(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
-        from taciturn.compiled import ewoo
-
-        learner = self.learner
-        losses = exact["losses"].copy()
-        outputs = learner.problem.outputs
-        most = float(learner.most_steps)
-        sums = ewoo.totals(self.loss, self._columns, outputs, X, y, t, rounds, learner.step, most, losses)
-        rows = (sums + rounds[:, None] * learner.ridge_steps) * learner.step
-        return {"losses": losses}, np.asarray(rows, dtype=np.float64)
-
-    @cached_property
-    def _columns(self) -> Array:
-        """Candidates as columns; none of them if they are the unit vectors."""
-        net = self.learner.net
-        units = np.array_equal(net, np.eye(self.learner.statistic_size))
-        return np.ascontiguousarray(net.T[: 0 if units and self.learner.problem.outputs == 1 else None])
-
-    def decide(self, t: Any, noisy: Array, noise_sd: Array) -> Array:
-        """The candidates whose numbers were released, or the best of each statistic of losses."""
-        winners = noisy[:, 0].astype(np.int64) if noisy.shape[1] == 1 else np.argmin(noisy, axis=1)
-        return np.array(self.learner.net[winners])
-
-
 STATISTICS: dict[type, Callable[[Any], Statistics | None]] = {
     IGD: Iterates.of,
     FadingIGD: Iterates.of,
     GIGA: Iterates.of,
     Averaged: Means.of,
-    FTL: Leaders.of,
+    FTL: ByDefinition.of_leaders,
     QFTL: Products,
     LinearBandit: PlayedArms,
     VectorSum: VectorSums,
     ClassSums: SumsByClass,
-    EWOO: CandidateLosses.of,
+    EWOO: ByDefinition.of_candidates,
 }
 """The fast path to the statistics of each learner, by its exact type."""
 
@@ -901,24 +808,6 @@ class Tree:
 
         nodes = public["nodes"].copy()
         return {"nodes": nodes}, tree.decode(noisy, k, count, nodes, self.coder.weights)
-
-
-@dataclass(frozen=True, eq=False)
-class Root:
-    """Slow twin: `RootCoder`."""
-
-    coder: RootCoder
-
-    def encode(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
-        """Compiled."""
-        from taciturn.compiled.sqrt import apply_batch
-
-        every = np.concatenate([secret["rows"], rows])
-        return {"rows": every}, np.asarray(apply_batch(self.coder.coefficients, every, k))
-
-    def decode(self, public: Arrays, noisy: Array, k: int, count: int) -> tuple[Arrays, Array]:
-        """The same matrix again."""
-        return self.encode(public, noisy, k)
 
 
 @dataclass(frozen=True, eq=False)
@@ -1094,7 +983,6 @@ class Restarted:
 
 STRATEGIES: dict[type, Callable[[Any], Strategy]] = {
     TreeCoder: Tree,
-    RootCoder: Root,
     BLTCoder: BLT,
     RestartedCoder: Restarted,
     DecayedCoder: Decayed,
@@ -1211,33 +1099,10 @@ def _through_decayed(
     return {"buffers": encoder}, {"buffers": decoder, "sum": running}
 
 
-def _through_tree(
-    coder: TreeCoder, block: Block, secret: Arrays, public: Arrays, k: int, cut: Cut
-) -> tuple[Arrays, Arrays]:
-    from taciturn.compiled.ftrl import through_tree
-
-    waiting, nodes = secret["nodes"].astype(np.int64), public["nodes"].copy()
-    block.check(through_tree(*block.numbers, *cut, k, waiting, nodes, coder.weights))
-    return {"nodes": waiting}, {"nodes": nodes}
-
-
-def _through_root(
-    coder: RootCoder, block: Block, secret: Arrays, public: Arrays, k: int, cut: Cut
-) -> tuple[Arrays, Arrays]:
-    from taciturn.compiled.sqrt import through_root
-
-    shape = len(block.rounds), len(block.point)
-    exact, noisy = (np.concatenate([memory["rows"], np.empty(shape)]) for memory in (secret, public))
-    block.check(through_root(*block.numbers, *cut, coder.coefficients, exact, noisy, k))
-    return {"rows": exact}, {"rows": noisy}
-
-
 THROUGH: dict[type, Through] = {
     BLTCoder: _through_blt,
     RestartedCoder: _through_restarted,
     DecayedCoder: _through_decayed,
-    TreeCoder: _through_tree,
-    RootCoder: _through_root,
 }
 """The fused loop of private FTRL with each strategy, by its exact type."""
 

@@ -72,7 +72,7 @@ from taciturn.contract.toml import (
     release_of,
 )
 from taciturn.errors import InvalidInput, horizon_of, integer, number
-from taciturn.estimators.settings import LossName, MethodName, Settings, scales_of
+from taciturn.estimators.settings import LossName, MethodName, Settings, check_dense, scales_of
 from taciturn.estimators.stream import promised
 from taciturn.learners.exact_sums import MOST
 from taciturn.plan import Forget, Plan
@@ -275,6 +275,7 @@ class Contract:
             )
         if self.bandit is not None:
             return self.bandit.plan(self, seed)
+        check_dense(self.encoder, self.method)
         self.weight_names  # noqa: B018, rejects names that are used twice
         return self.settings(on_bad, seed).plan(self.dimension, self.horizon, workers=workers)
 

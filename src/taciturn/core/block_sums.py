@@ -169,11 +169,6 @@ def as_sum(learner: Learner) -> SumLearner:
         return cast(SumLearner, learner)
     name = type(learner).__name__
     certificate = learner.certificate
-    if certificate.any_number:
-        raise Unprovable(
-            f"{name} counts any number of examples in a tick of a clock, and block sums have a public number of them. "
-            "Use neighbours='zero-out', or run() on the rows."
-        )
     if certificate.reach == "tail":
         raise Unprovable(
             f"{name} steps from each example to the next, so its examples cannot be added up in parts. Use PQFTL, "

@@ -29,6 +29,11 @@ from taciturn.errors import InvalidInput, StateConflict, integer
 from taciturn.problem.inputs import FLOAT, CompressedRows, Rows, Source, SparseRows, compressed
 from taciturn.problem.predict import as_point
 
+DENSE_ONLY = (
+    "a learner of iterates steps through all columns of a row, so sparse rows would take as long as dense ones. Use "
+    "private FTRL (method='ftrl', pftrl), which learns sparse rows as they are, or pass X.toarray()."
+)
+
 _VALUES = 2**19  # entries of examples, or of noisy statistics and points, in one block
 
 
@@ -149,6 +154,7 @@ class Loop:
         self._most_entries = max(_VALUES, 4 * self._width)  # so that a pass over a point once a block costs little
         self._most_releases = releases_in_block(learner)
         self._may_stay_sparse = self.clip is not None and learner.problem.features is None
+        self._must_be_dense = learner.certificate.reach == "tail" and learner.problem.features is None
         self._one_row = one_row_for(way, learner.problem, self.clip)
         self._shape_of_one = (1, learner.problem.dimension)
 
@@ -170,6 +176,8 @@ class Loop:
             due = self.timetable.due(at.k + 1) == at.t + 1
             if (made := self._one_row(at, X, y, due, self.seed)) is not None:
                 return made
+        if self._must_be_dense and isinstance(X, SparseRows):
+            raise InvalidInput(DENSE_ONLY)
         way, clip = self.way, self.clip
         before = at.t
         last = before + len(y)
@@ -197,84 +205,6 @@ class Loop:
                 rounds = rounds[rounds <= before + end]
             at = way(at, *clipped, rounds, self.seed, shown)
         return at, shown.releases(self.seed is not None)
-
-
-class TickLoop:
-    """From examples to releases where rounds are ticks of a clock, of any number of examples each: the definition.
-
-    Each example is mapped and clipped by itself, so that what becomes of it does not depend on the others: the number
-    of examples is secret. How many releases there are, and at which rounds, follows from the ticks alone.
-
-    >>> from taciturn import Privacy, private_sum
-    >>> private = private_sum(1, 1.0, Privacy(1.0, 1e-6), horizon=4, neighbours="add-remove", seed=1)
-    >>> loop = TickLoop(private.learner, private.calibrated, private.timetable, seed=1)
-    >>> at, releases = loop(private.start().standing, np.ones((3, 1)), np.zeros(3), ends=np.array([2, 2, 3]))
-    >>> at.t, releases.rounds
-    (3, array([1, 2, 3]))
-    """
-
-    def __init__(
-        self, learner: Learner, calibrated: Calibrated, timetable: Timetable, seed: int | None, compiled: bool = True
-    ) -> None:
-        self.learner = learner
-        self.calibrated = calibrated
-        self.timetable = timetable
-        self.seed = seed
-        self.clip = fast_clip(learner.problem, compiled) if learner.problem.features is None else None
-        self._most_rows = max(1, _VALUES // max(learner.problem.width, learner.problem.dimension))
-        self._most_releases = releases_in_block(learner)
-
-    def __call__(
-        self, at: Standing, X: Source, y: Array, excluded: NDArray[np.bool_] | None = None, *, ends: Integers
-    ) -> tuple[Standing, Releases]:
-        """Where a stream stands after these ticks, and its releases; `ends` counts the rows up to the end of each.
-
-        Rows in the mask `excluded` are left out.
-        """
-        learner, calibrated = self.learner, self.calibrated
-        t, k, exact, secret, public, point = at
-        last = t + len(ends)
-        shown = Collected(self.timetable.following(k, last), k + 1)
-        start = 0
-        for first in range(0, len(shown.rounds), self._most_releases):
-            rounds = shown.rounds[first : first + self._most_releases]
-            for due, drawn in zip(rounds, calibrated.noise(self.seed, k + 1, len(rounds)), strict=True):
-                k += 1
-                end = int(ends[due - t - 1])
-                exact = self._absorbed(exact, int(due), X, y, excluded, range(start, end), point)
-                exact, statistic = learner.statistic(exact, int(due))
-                secret, encoded = calibrated.encode(secret, statistic, k)
-                public, noisy, sd = calibrated.decode(public, encoded + drawn, k)
-                point = np.array(learner.decide(int(due), noisy, sd), dtype=np.float64)
-                shown.add(noisy[None, :], point[None, :], np.array([sd]))
-                start = end
-        exact = self._absorbed(exact, last, X, y, excluded, range(start, len(y)), point)
-        return Standing(last, k, exact, secret, public, point), shown.releases(self.seed is not None)
-
-    def _absorbed(
-        self, exact: Arrays, t: int, X: Source, y: Array, excluded: NDArray[np.bool_] | None, rows: range, point: Array
-    ) -> Arrays:
-        """The exact state after these rows."""
-        for start in range(rows.start, rows.stop, self._most_rows):
-            end = min(start + self._most_rows, rows.stop)
-            V, labels = self._clipped(X[start:end], y[start:end])
-            if excluded is not None:
-                V, labels = V[~excluded[start:end]], labels[~excluded[start:end]]
-            exact = self.learner.absorb(exact, t, V, labels, point)
-        return exact
-
-    def _clipped(self, X: Array, y: Array) -> tuple[Array, Array]:
-        """Clipped examples, each by itself: in a loop over rows, or one call for each."""
-        if self.clip is not None:
-            V, labels = self.clip.dense(X, y)
-            return V, labels
-        problem = self.learner.problem
-        V, labels = np.empty((len(y), problem.width)), np.empty(len(y))
-        row = np.empty((1, X.shape[1]), dtype=X.dtype)
-        for i in range(len(y)):
-            row[0] = X[i]
-            V[i : i + 1], labels[i : i + 1] = problem.clip_block(row, y[i : i + 1])
-        return V, labels
 
 
 class SumLoop:

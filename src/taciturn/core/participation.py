@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 
 from taciturn._util.arrays import Arrays, Integers
 from taciturn.accounting.unit import User, period_of, utc_now
-from taciturn.errors import InvalidInput, StateConflict, Unprovable
+from taciturn.errors import InvalidInput, StateConflict
 
 Hashes = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
@@ -312,13 +312,10 @@ def admit(
     periods: Integers,
     compiled: bool = True,
     on_bad: str = "zero",
-    may_be_absent: bool = False,
 ) -> tuple[Mask, UserRecords]:
     """Which rows count, and the records after them; `blocks` and `periods` are those of the rows, in order.
 
-    A row without an id that is a bad row does not count, or is rejected, by `on_bad`. If neighbours `may_be_absent`,
-    all rows of one user, errors do not tell the number of rows, and a row has one owner: the record of a second one
-    would depend on rows of the first.
+    A row without an id that is a bad row does not count, or is rejected, by `on_bad`.
 
     >>> records = new_records(seed=1)
     >>> blocks, periods = np.array([1, 1, 2, 2]), np.zeros(4, dtype=np.int64)
@@ -328,13 +325,6 @@ def admit(
     """
     hashed = hash_ids(users, records.key)
     owners = hashed.owners
-    if may_be_absent and owners.shape[1] > 1:
-        raise Unprovable(
-            "rows of several owners are not proven for 'add-remove': without one owner's rows, other rows of the "
-            "second one would count. Give one id a row, or use neighbours='zero-out'."
-        )
-    if may_be_absent and len(owners) != len(blocks):
-        raise InvalidInput("users= has not as many ids as there are rows. Give one id a row.")
     if len(owners) != len(blocks):
         raise InvalidInput(f"users= has {len(owners)} ids for {len(blocks)} rows. Give one id a row.")
     taken = np.maximum(periods, records.period)  # a clock that was set back does not begin an old period again
@@ -345,21 +335,20 @@ def admit(
     users_here = np.ascontiguousarray(hashed.users[present])
     found = lookup(records.layers, users_here, compiled)
     counted = decision(unit, found, firsts, blocks[rows], taken[rows], compiled)
-    counts = without_an_id(unit, len(owners), np.flatnonzero((owners < 0).all(axis=1)), on_bad, may_be_absent)
+    counts = without_an_id(unit, len(owners), np.flatnonzero((owners < 0).all(axis=1)), on_bad)
     counts[rows[~counted]] = False
     if not len(present):
         return counts, records
     return counts, records.with_layer(new_layer(users_here, found), compiled)
 
 
-def without_an_id(unit: User, rows: int, missing: Integers, on_bad: str, may_be_absent: bool = False) -> Mask:
+def without_an_id(unit: User, rows: int, missing: Integers, on_bad: str) -> Mask:
     """Which rows count if every user's do: all but those without an id, if these are bad rows."""
     counts = np.ones(rows, dtype=np.bool_)
     if unit.without_id == "bad":
         if on_bad == "raise" and len(missing):
-            which = "a row" if may_be_absent else f"row {missing[0]}"
             raise InvalidInput(
-                f"{which} has no id. Nothing was learnt from this call. Give every row an id; or "
+                f"row {missing[0]} has no id. Nothing was learnt from this call. Give every row an id; or "
                 "set without_id='own' to take each such row for a user of its own."
             )
         counts[missing] = False

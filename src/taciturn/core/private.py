@@ -39,7 +39,7 @@ from taciturn.core.accounted import OTHER_SETTINGS, Accounted, Prepared, must_be
 from taciturn.core.block_sums import Admission, BlockSums, as_sum
 from taciturn.core.fingerprint import derived_from
 from taciturn.core.hashed_rows import HashedAdmission, HashedRows, Map
-from taciturn.core.loop import Loop, Pass, SumLoop, TickLoop, has_known_arrays, pass_for
+from taciturn.core.loop import Loop, Pass, SumLoop, has_known_arrays, pass_for
 from taciturn.core.participation import Layers, UserRecords, admit, new_records, periods_of
 from taciturn.core.protocols import (
     TOO_DEAR,
@@ -68,10 +68,7 @@ from taciturn.errors import (
     one_of,
 )
 from taciturn.noise.sampling import sampling_cost
-from taciturn.problem.inputs import Source
 from taciturn.problem.problem import Problem
-
-NO_TICKS = "ticks= has no effect where each example is a round. Leave it out, or use neighbours='add-remove'."
 
 _SAME_BOUND = 2.0**-30  # relative difference up to which two machines compute the same bound
 _SAME_FIT = 2.0**-5  # relative difference of noise up to which two fits are taken for one
@@ -89,8 +86,7 @@ class Private(Accounted):
     privacy : Privacy
         The total budget. With a calibration of the paper's, the paper's own parameters.
     horizon : int, optional
-        Number of examples planned for; later ones are rejected. Without it, a stream ends where its mechanism does. If
-        rounds are ticks of a clock (`taciturn.TickSums`), the number of ticks.
+        Number of examples planned for; later ones are rejected. Without it, a stream ends where its mechanism does.
     calibration : {"exact", "paper-printed", "paper-proven"}
         How the noise is chosen; `guarantee` states what it claims and what it delivers.
     allow_broken : bool
@@ -137,7 +133,6 @@ class Private(Accounted):
         for name in ("horizon", "seed"):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, integer(name, value, least=int(name == "horizon")))
-        self._check_relation()
         certificate = self.learner.certificate
         accepts = self.mechanism.accepts
         if certificate.kind != accepts:
@@ -153,37 +148,6 @@ class Private(Accounted):
         if not self.guarantee.proven and not self.allow_broken:
             raise Unprovable(f"{self.guarantee} Use calibration='exact', or say allow_broken=True to study it.")
 
-    def _check_relation(self) -> None:
-        """Reject "add-remove" without ticks, and what is not proven for it."""
-        if self.problem.neighbours != "add-remove":
-            if self._by_ticks:
-                raise Unprovable(
-                    f"{type(self.learner).__name__} learns any number of examples a round, which is proven for "
-                    f"'add-remove', and its problem says {self.problem.neighbours!r}. State neighbours='add-remove'."
-                )
-            return
-        if not self._by_ticks:
-            raise Unprovable(
-                f"{type(self.learner).__name__} learns one example a round, so the number of examples is public, and "
-                "'add-remove' keeps it secret. Use neighbours='zero-out'; or sums over ticks of a public clock, by "
-                "pqftl, pftrl, class_sums or private_sum with neighbours='add-remove', or TickSums."
-            )
-        forgets = self.mechanism.by_block  # then nothing depends on the number of ticks
-        if (self.timetable.horizon is None and not forgets) or self.calibration != "exact":
-            raise InvalidInput(
-                "'add-remove' needs a horizon, in ticks, or forget=, and calibration='exact'. State both."
-            )
-        if isinstance(self.unit, User) and self.unit.period is not None:
-            raise Unprovable(
-                "periods of users are not proven for 'add-remove': without the rows of one period, others of the next "
-                "would count. Leave period out, which bounds the rows of the stream, or use neighbours='zero-out'."
-            )
-
-    @cached_property
-    def _by_ticks(self) -> bool:
-        """Whether rounds are ticks of a clock, and examples have no rounds of their own."""
-        return self.learner.certificate.any_number
-
     def step(
         self,
         state: State,
@@ -191,19 +155,17 @@ class Private(Accounted):
         y: Any = None,
         users: Any = None,
         now: datetime | None = None,
-        ticks: Any = None,
     ) -> tuple[State, Release | None]:
         """Learn from the rows up to the next published round; uses up `state`."""
         must_be_state(state)
         X = list(X) if isinstance(X, Iterator) else X
-        rows, ends = self._read(X, y, ticks)[1:]
         due = self.timetable.due(state.k + 1)
-        passed = len(rows if ends is None else ends)
-        last = state.t + passed
+        rows = len(self.problem.read(X, y)[1])
+        last = state.t + rows
         if due is not None and last > due:
-            self._check(state, passed)
+            self._check(state, rows)
             raise InvalidInput(f"step() ends at the next published round, {due}; these rows reach {last}. Use run().")
-        new, releases = self.run(state, X, y, users, now, ticks)
+        new, releases = self.run(state, X, y, users, now)
         return new, releases[0] if len(releases) else None
 
     def run(
@@ -213,19 +175,17 @@ class Private(Accounted):
         y: Any = None,
         users: Any = None,
         now: datetime | None = None,
-        ticks: Any = None,
     ) -> tuple[State, Releases]:
         """Learn from any number of examples, and return all releases that the schedule makes of them; uses up `state`.
 
         `users` has an id for each row, or a column of ids for each owner of a row, if the unit is a user; `now` is the
-        public time that decides the period, by default the clock's. `ticks` has the number of rows in each of the next
-        ticks, if rounds are ticks of a clock (`neighbours="add-remove"`); by default all rows lie in one.
+        public time that decides the period, by default the clock's.
 
         A rejected row, or an interruption before the commit, leaves `state` as it was: nothing is spent before there
         are releases to show. An interruption after the commit loses both, for `state` is used up by then; a caller that
         must survive one calls `prepare`, stores what it returns, and then calls `commit`.
         """
-        prepared = self.prepare(state, X, y, users, now, ticks)
+        prepared = self.prepare(state, X, y, users, now)
         self.commit(prepared)
         return prepared.state, prepared.releases
 
@@ -236,7 +196,6 @@ class Private(Accounted):
         y: Any = None,
         users: Any = None,
         now: datetime | None = None,
-        ticks: Any = None,
     ) -> Prepared:
         """What `run` would return, before anything is spent: secret, and not to be shown before `commit`.
 
@@ -247,10 +206,10 @@ class Private(Accounted):
         (False, None, True)
         """
         must_be_state(state)
-        rows, labels, ends = self._read(X, y, ticks)
-        one = self._resumed(state, len(labels if ends is None else ends))
-        excluded, records = one._excluded(state, len(labels), users, now, ends)
-        at, releases = one._learnt_from(state.standing, rows, labels, excluded, ends)
+        rows, labels = self.problem.read(X, y)
+        one = self._resumed(state, len(labels))
+        excluded, records = one._excluded(state, len(labels), users, now)
+        at, releases = one._loop(state.standing, rows, labels, excluded)
         return Prepared(state, one._next_state(state, at, records), releases)
 
     def run_sums(
@@ -263,7 +222,7 @@ class Private(Accounted):
         the other; the last may be incomplete, and waits in the state. Releases, state and cost are those of `run` on
         the rows, to the last bit: a block's statistic is the same integer vector (`block_statistics` has the proof), so
         certificate and noise are the same. Private FTRL takes gradients at the point released last, so that a call has
-        one release at most. IGD, GIGA, FTL and EWOO are rejected, and so are ticks of a clock.
+        one release at most. IGD, GIGA, FTL and EWOO are rejected.
 
         Whoever makes the sums clips every example and sees it: that is trusted, as this process is. What is checked
         here is that sums are of this learner with these bounds, not larger than clipped examples can make them, and
@@ -315,8 +274,8 @@ class Private(Accounted):
         must_be_state(state)
         ids = users if hasattr(users, "__len__") else list(users)
         one = self._resumed(state, len(ids))
-        if not isinstance(self.unit, User) or self._by_ticks:
-            raise InvalidInput("rows are admitted by their users where the unit is a user, and rounds are rows.")
+        if not isinstance(self.unit, User):
+            raise InvalidInput("rows are admitted by their users where the unit is a user. State unit=User(rows=4).")
         excluded, records = one._excluded(state, len(ids), ids, now)
         assert excluded is not None
         assert records is not None
@@ -334,8 +293,8 @@ class Private(Accounted):
         rows = sum(part.rows for part in parts)
         one = self._resumed(state, rows)
         unit, records = self.unit, state.users
-        if not isinstance(unit, User) or self._by_ticks or records is None:
-            raise InvalidInput("rows are admitted by their users where the unit is a user, and rounds are rows.")
+        if not isinstance(unit, User) or records is None:
+            raise InvalidInput("rows are admitted by their users where the unit is a user. State unit=User(rows=4).")
         rounds = np.arange(state.t + 1, state.t + rows + 1)
         decided = HashedAdmission(unit, records, self.compiled, self.problem.on_bad)
         counts, after = decided(parts, one._blocks(rounds), periods_of(unit, rounds, now), map)
@@ -376,46 +335,8 @@ class Private(Accounted):
         """
         return self.resumed(state).learner
 
-    def _read(self, X: Any, y: Any, ticks: Any) -> tuple[Source, Array, Integers | None]:
-        """Rows and labels as numbers, and how many rows there are up to the end of each tick; None without ticks."""
-        if not self._by_ticks:
-            if ticks is not None:
-                raise InvalidInput(NO_TICKS)
-            rows, labels = self.learner.problem.read(X, y)
-            return rows, labels, None
-        if _has_no_rows(X):  # nothing came in this tick
-            X = np.empty((0, self.problem.dimension))
-            y = np.empty(0) if y is None else y
-        rows, labels = self.problem.read(X, y)
-        if ticks is None:
-            return rows, labels, np.array([len(labels)])
-        counts = np.asarray(ticks)
-        if counts.ndim != 1 or (counts.size and counts.dtype.kind not in "iu") or (counts < 0).any():
-            raise InvalidInput("ticks= has the number of rows in each tick: a list of integers, none negative.")
-        too_many = (counts > len(labels)).any()  # of which the sum might be right by an overflow
-        ends = np.cumsum(counts.astype(np.int64))
-        if too_many or (int(ends[-1]) if len(ends) else 0) != len(labels):
-            raise InvalidInput(
-                "ticks= has the number of rows in each tick, and these do not add up to the number of rows. Sort rows "
-                "by tick, and count them, as in ticks=np.bincount(hours, minlength=24)."
-            )
-        return rows, labels, ends
-
-    def _learnt_from(
-        self,
-        at: Standing,
-        rows: Source,
-        labels: Array,
-        excluded: NDArray[np.bool_] | None,
-        ends: Integers | None,
-    ) -> tuple[Standing, Releases]:
-        """Where the stream stands after these examples, and its releases."""
-        if ends is None:
-            return self._loop(at, rows, labels, excluded)
-        return self._tick_loop(at, rows, labels, excluded, ends=ends)
-
     def _excluded(
-        self, state: State, rows: int, users: Any, now: datetime | None, ends: Integers | None = None
+        self, state: State, rows: int, users: Any, now: datetime | None
     ) -> tuple[NDArray[np.bool_] | None, UserRecords | None]:
         """Which of the next rows do not count, if any, and the users' records after them."""
         unit = self.unit
@@ -429,36 +350,31 @@ class Private(Accounted):
         if users is None:
             raise InvalidInput("the unit of privacy is a user: give users=, an id for each row.")
         assert state.users is not None
-        rounds = np.arange(state.t + 1, state.t + (rows if ends is None else len(ends)) + 1)
-        if ends is not None:
-            rounds = np.repeat(rounds, np.diff(ends, prepend=0))
+        rounds = np.arange(state.t + 1, state.t + rows + 1)
         blocks, periods = self._blocks(rounds), periods_of(unit, rounds, now)
-        on_bad, may_be_absent = self.problem.on_bad, ends is not None
-        counts, records = admit(unit, state.users, users, blocks, periods, self.compiled, on_bad, may_be_absent)
+        counts, records = admit(unit, state.users, users, blocks, periods, self.compiled, self.problem.on_bad)
         return ~counts, records
 
     def _blocks(self, rounds: Integers) -> Integers:
         """The blocks that these rounds lie in, in which a user's rows are counted."""
         return self.timetable.block_of(rounds)
 
-    def fit(
-        self, X: Any, y: Any = None, ledger: LedgerLike | None = None, users: Any = None, ticks: Any = None
-    ) -> Release:
+    def fit(self, X: Any, y: Any = None, ledger: LedgerLike | None = None, users: Any = None) -> Release:
         """Learn from a data set, as a new stream, and return the last release (not `self`).
 
         Every call is a new stream and is charged in full: name a `ledger` to account for several.
         """
-        source, labels, ends = self._read(list(X) if isinstance(X, Iterator) else X, y, ticks)
-        rows, what = (len(labels), "examples") if ends is None else (len(ends), "ticks")
+        source, labels = self.problem.read(list(X) if isinstance(X, Iterator) else X, y)
+        rows = len(labels)
         horizon = self.timetable.horizon
         if (horizon or rows) < rows or not self.timetable.publishes_by(rows, 1):
             raise InvalidInput(
-                f"fit() got {rows} {what}, but the schedule is for another number: it publishes first at round "
+                f"fit() got {rows} examples, but the schedule is for another number: it publishes first at round "
                 f"{self.timetable.due(1)} and ends at {horizon or 'no horizon'}. State horizon={rows}."
             )
         state = self.draft()
-        excluded, records = self._excluded(state, len(labels), users, None, ends)
-        at, releases = self._learnt_from(state.standing, source, labels, excluded, ends)
+        excluded, records = self._excluded(state, rows, users, None)
+        at, releases = self._loop(state.standing, source, labels, excluded)
         # nothing is reserved if a row is rejected
         state = self._next_state(state, at, records)
         self._open(state, as_ledger(ledger), ONE_OFF)  # reserves and spends in one step; the stream has ended
@@ -486,10 +402,6 @@ class Private(Accounted):
     def _sum_loop(self) -> SumLoop:
         way: Any = self._pass  # of a learner of sums
         return SumLoop(way, as_sum(self.learner), self.timetable, self.seed)
-
-    @cached_property
-    def _tick_loop(self) -> TickLoop:
-        return TickLoop(self.learner, self.calibrated, self.timetable, self.seed, self.compiled)
 
     @cached_property
     def timetable(self) -> Timetable:
@@ -853,9 +765,3 @@ class Private(Accounted):
                 f"round {last} lies past the horizon of {horizon}, for which the noise was planned. Plan a "
                 "longer one before the first example, or none, with a schedule that does not end."
             )
-
-
-def _has_no_rows(X: Any) -> bool:
-    """Whether a table, a sparse matrix or a list is empty; the length of a sparse matrix is in its shape alone."""
-    shape = getattr(X, "shape", None)
-    return len(shape) > 0 and shape[0] == 0 if shape is not None else hasattr(X, "__len__") and len(X) == 0

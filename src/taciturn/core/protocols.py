@@ -67,9 +67,6 @@ class Certificate:
     steady : bool
         Whether `at(t)` and `most` hold for t the number of examples between two releases, and so in a stream that never
         ends: a statistic depends on the examples since the last release alone, and on released points (entry).
-    any_number : bool
-        Whether any number of examples lies in one round, as in a tick of a clock; then all statements about one example
-        are about one round, except for `participation` and for how far it moves a statistic.
 
     Examples
     --------
@@ -90,7 +87,6 @@ class Certificate:
     participation: Participation = ONCE
     norm: float | None = None
     steady: bool = False
-    any_number: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "magnitude", float_or_nan(self.magnitude))  # a mechanism rejects what is not finite

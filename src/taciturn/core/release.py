@@ -16,8 +16,6 @@ from taciturn._util.arrays import Array, Integers
 class Release:
     """What is published after `t` examples: a noisy statistic, the point decided from it, and the noise level.
 
-    If rounds are ticks of a clock (`taciturn.TickSums`), t counts ticks.
-
     `noise_sd` is the standard deviation of the noise on an entry of the statistic (an iterate or a sum, depending on
     the learner); randomness inside an objective is not counted.
 
@@ -47,7 +45,7 @@ class Releases(Sequence[Release]):
     Attributes
     ----------
     rounds : ndarray of int
-        Number of examples before each release; or of ticks of a clock, if the number of examples is secret.
+        Number of examples before each release.
     noisy, points : ndarray
         Noisy statistics, and the points decided from them.
     noise_sd : ndarray

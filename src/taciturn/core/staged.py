@@ -51,7 +51,7 @@ from taciturn.accounting.unit import User
 from taciturn.core.accounted import Prepared, must_be_state
 from taciturn.core.block_sums import BlockSums
 from taciturn.core.participation import UserRecords
-from taciturn.core.private import NO_TICKS, Private
+from taciturn.core.private import Private
 from taciturn.core.protocols import Calibrated, Certificate, Learner, Mechanism, damaged
 from taciturn.core.release import Release, Releases
 from taciturn.core.schedule import Schedule, Timetable, at
@@ -138,11 +138,6 @@ class Staged(Private):
                 "they would find, ranges and bounds, or learn from more rows."
             )
         super().__post_init__()
-        if self.neighbours == "add-remove":
-            raise Unprovable(
-                "stages take a public number of rows, and 'add-remove' keeps that secret. State ranges and bounds, so "
-                "that there are no stages, or use neighbours='zero-out'."
-            )
 
     @cached_property
     def timetable(self) -> Timetable:
@@ -263,23 +258,18 @@ class Staged(Private):
         y: Any = None,
         users: Any = None,
         now: datetime | None = None,
-        ticks: Any = None,
     ) -> Prepared:
         """What `run` would return, before anything is spent: secret, and not to be shown before `commit`."""
         must_be_state(state)
-        if ticks is not None:
-            raise InvalidInput(NO_TICKS)
         rows, labels = self._as_given.read(X, y)
         one = self._resumed(state, len(labels))
         excluded, records = one._excluded(state, len(labels), users, now)
         at_end, releases = one._through(state, rows, labels, excluded)
         return Prepared(state, one._next_state(state, at_end, records), releases)
 
-    def fit(
-        self, X: Any, y: Any = None, ledger: LedgerLike | None = None, users: Any = None, ticks: Any = None
-    ) -> Release:
+    def fit(self, X: Any, y: Any = None, ledger: LedgerLike | None = None, users: Any = None) -> Release:
         """Learn from a data set, as a new stream, and return the last release (not `self`)."""
-        prepared = self.prepare(self.draft(), list(X) if isinstance(X, Iterator) else X, y, users, None, ticks)
+        prepared = self.prepare(self.draft(), list(X) if isinstance(X, Iterator) else X, y, users)
         if not len(prepared.releases):
             raise InvalidInput(f"fit() got {prepared.state.t} examples, too few for a release. State that horizon.")
         self._open(prepared.state, as_ledger(ledger), ONE_OFF)  # reserves and spends in one step

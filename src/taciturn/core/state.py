@@ -43,7 +43,7 @@ class Standing(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class State:
-    """The state of a stream after `t` examples, or ticks of a clock, and `k` releases.
+    """The state of a stream after `t` examples and `k` releases.
 
     `exact` and `secret` are secrets; `public` and `point` were published. `settings` is a hash of the settings, and
     `numbers` are what was calibrated from them: their last bits depend on the processor, so a stream stores those it

@@ -14,7 +14,7 @@ from taciturn.columns.values import text_of
 from taciturn.errors import InvalidInput, expect, float_or_nan, positive, value_or_type
 from taciturn.estimators.keywords import Keywords
 from taciturn.estimators.river_base import base
-from taciturn.problem.ranges import between, number_between
+from taciturn.problem.ranges import filled_between, number_between
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,8 +88,7 @@ class PublicScaler(Keywords, base.MiniBatchTransformer):
             return _row_by_row(self, X)
         lows, highs = np.array([self._ends[name] for name in names]).reshape(-1, 2).T
         values = X[names].to_numpy(dtype=np.float64, na_value=math.nan)
-        missing = np.isnan(values)
-        values = np.where(missing, list(self._filled.values()), between(values, lows, highs))
+        values, missing = filled_between(values, lows, highs, list(self._filled.values()))
         scaled = _with(X, names, values)
         return _with(scaled, list(self._indicators.values()), missing.astype(np.float64)) if self.indicator else scaled
 

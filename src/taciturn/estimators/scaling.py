@@ -31,7 +31,7 @@ from taciturn.estimators.sklearn_base import own_errors
 from taciturn.problem.clipping import clip_rows, clip_sparse_rows
 from taciturn.problem.features import FeatureMap, mapped_rows
 from taciturn.problem.random_features import RandomFeatures
-from taciturn.problem.ranges import between
+from taciturn.problem.ranges import filled_between
 
 __all__ = ["NormClip", "PublicColumns", "PublicMap", "PublicRandomFeatures", "PublicScaler"]
 
@@ -81,10 +81,9 @@ class PublicScaler(OneToOneFeatureMixin, TransformerMixin, Keywords, BaseEstimat
         with own_errors():
             X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=self._finite)
         scaled = np.isfinite(self.low_)
-        out = np.array(X)
-        out[:, scaled] = between(out[:, scaled], self.low_[scaled], self.high_[scaled])
-        missing = np.isnan(X)
-        out = np.where(missing & scaled, self._filled(), out)
+        out, missing = np.array(X), np.isnan(X)
+        ends = self.low_[scaled], self.high_[scaled]
+        out[:, scaled], missing[:, scaled] = filled_between(out[:, scaled], *ends, self._filled()[scaled])
         if not self.indicator:
             return out
         both = np.stack([out, missing], axis=2).reshape(len(out), -1)

@@ -85,7 +85,8 @@ class Settings:
     classes : int
         How many there are; 0 for numbers.
     method : {"auto", "pqftl", "ftrl", "igd", "giga"}
-        Auto asks `taciturn.plan`. PQFTL learns classes by least squares. IGD and GIGA do not take every loss.
+        Auto asks `taciturn.plan`. PQFTL learns classes by least squares. IGD and GIGA learn dense rows, of numbers or
+        two classes.
     release : {"auto", "last", "geometric", "every"} or int
         When models are published: by the plan, once after the last row of a batch, at rounds that grow by a tenth,
         after each example, or after every k.
@@ -322,10 +323,9 @@ class Settings:
             raise Unprovable(
                 f"PQFTL adds up the statistics of squared loss, and this is {self.loss}. Use method='ftrl'."
             )
-        if self.loss == "hinge" and self.classes > 2 and self.method in ("igd", "giga"):
+        if self.classes > 2 and self.method in ("igd", "giga"):
             raise Unprovable(
-                f"the hinge loss of {self.classes} classes has kinks in all their scores, and {self.method} certifies "
-                "no step on it. Use method='ftrl', or loss='logistic'."
+                f"{self.method} learns numbers and two classes, and these are {self.classes}. Use method='ftrl'."
             )
         return self._loss_of_classes if self.classes else self._loss_of_numbers
 
@@ -389,12 +389,21 @@ def declared_settings(
                 'feature_bound="private" finds the ranges of all columns, and columns= declares them. Leave '
                 'feature_bound out, and declare {"range": "private"} for columns whose ranges are to be found.'
             )
+        check_dense(encoder, made.get("method"))
         made["feature_bound"] = encoder.feature_bound(classes) if bound is None else bound
         made["ranges"] = encoder.found or None
         made["scales"] = scales_of(encoder.groups)
     if target is not None:
         made["label_bound"] = target.label_bound
     return made
+
+
+def check_dense(encoder: ColumnEncoder, method: str | None) -> None:
+    """Reject hashed values and texts, whose rows are sparse, where a method learns dense ones only."""
+    if encoder.sparse and method in ("igd", "giga"):
+        raise InvalidInput(
+            f"rows with hashed values or texts are sparse, and {method} learns dense rows only. Use method='ftrl'."
+        )
 
 
 def declared_labels(label_bound: Any, label_range: Any, label_scale: Any) -> tuple[Number | None, Any]:

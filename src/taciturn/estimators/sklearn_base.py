@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -187,8 +186,6 @@ class PrivateLinearModel(Keywords, BaseEstimator):
         stated = self.get_params(deep=False)
         seen = type(self)(**stated)  # records the features, which may still be rejected
         rows, labels = self._valid(seen, X, y, self._encoder, reset=True)
-        if all_rows and self.columns is None and (scaler := _fitted_to(rows)) is not None:
-            warnings.warn(_FITTED.format(scaler=scaler, left=_LEFT[scaler]), PrivacyWarning, stacklevel=5)
         classes = self._class_set(labels, classes)
         settings = self._settings(classes)
         _check_users(settings.unit, users)
@@ -526,7 +523,7 @@ class PrivateLinearModel(Keywords, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = self.get_params(deep=False).get("method") not in ("igd", "giga")
         tags.non_deterministic = self.seed is None
         return tags
 
@@ -685,77 +682,6 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         return labels_of(at, len(classes))
 
 
-def _fitted_to(X: Any) -> str | None:
-    """Which transformer seems to have been fitted to these rows, by what it leaves in a column; None if none does.
-
-    A `StandardScaler` leaves mean 0 and standard deviation 1, a `RobustScaler` median 0 and quartiles 1 apart, a
-    `MinMaxScaler` and a `QuantileTransformer` extremes 0 and 1 that both occur, with fractions between, and a `PCA`
-    columns of mean 0 without correlation, each to rounding errors. Public rules leave none of these but by chance.
-    Columns of few values, such as indicators and codes, tell nothing: a design may balance them. Neither do steps of a
-    grid between 0 and 1, extremes that occur often, as after clipping, or the sine and cosine of whole periods. The
-    first hundred columns are looked at.
-
-    >>> X = np.random.default_rng(0).uniform(size=(100, 2))
-    >>> centred, from_0 = X - X.mean(axis=0), X - X.min(axis=0)
-    >>> _fitted_to(X), _fitted_to(centred / X.std(axis=0)), _fitted_to(from_0 / from_0.max(axis=0))
-    (None, 'StandardScaler', 'MinMaxScaler')
-    """
-    if not isinstance(X, np.ndarray) or len(X) < _FEW:
-        return None
-    centred: list[Array] = []
-    for column, mean in _worth_a_look(X[:, :_MOST_LOOKED_AT]):
-        values = np.ascontiguousarray(column, dtype=np.float64)
-        if math.isnan(mean):
-            values = values[np.isfinite(values)]
-        if len(values) < _FEW or len(np.unique(values[:1000])) < _FEW_VALUES:
-            continue
-        mean = float(values.mean()) if math.isnan(mean) else mean
-        if abs(mean) <= 1e-6:
-            sd = float(values.std())
-            if abs(sd - 1.0) <= 1e-6:
-                return "StandardScaler"
-            if abs(mean) <= 1e-9 * sd and abs(sd * sd - 0.5) > 1e-9:
-                centred.append(values)
-        low, high = float(values.min()), float(values.max())
-        if abs(low) <= 1e-12 and abs(high - 1.0) <= 1e-12 and _ends_are_rare(values) and not _is_grid(values):
-            return "MinMaxScaler"
-        if low < 0.0 < high:
-            quartiles = np.quantile(values, (0.25, 0.5, 0.75))
-            fraction = abs(quartiles[0] - round(quartiles[0])) > 1e-9  # those of integers may be 1 apart
-            if fraction and abs(quartiles[1]) <= 1e-9 and abs(quartiles[2] - quartiles[0] - 1.0) <= 1e-9:
-                return "RobustScaler"
-    if len(centred) >= 2 and len({len(values) for values in centred}) == 1:
-        products = np.asarray(np.corrcoef(np.array(centred[:20])))
-        if np.abs(products - np.eye(len(products))).max() <= 1e-9:
-            return "PCA"
-    return None
-
-
-def _worth_a_look(X: Array) -> Iterator[tuple[Array, float]]:
-    """The columns that may be such, with their means: by one sum of all rows and a sample of them, as most are not."""
-    mean = X.mean(axis=0, dtype=np.float64)
-    some = X[:: max(1, len(X) // 1000)]
-    possible = np.isnan(mean) | (np.abs(mean) <= 1e-6)
-    possible |= (some.min(axis=0) >= 0.0) & (some.max(axis=0) <= 1.0 + 1e-12)
-    unclear = np.abs((some > 0.0).mean(axis=0) - 0.5) <= 0.2  # of which the median may be 0
-    unclear &= ~possible
-    possible[unclear] = (X[:, unclear] > 0.0).sum(axis=0) <= (len(X) + 1) // 2
-    possible[unclear] &= (X[:, unclear] < 0.0).sum(axis=0) <= (len(X) + 1) // 2
-    return ((X[:, j], float(mean[j])) for j in np.flatnonzero(possible))
-
-
-def _ends_are_rare(values: Array) -> bool:
-    """Whether the smallest and the largest value occur once or twice, and not as often as after clipping."""
-    return bool((values <= values.min()).sum() <= 2 and (values >= values.max()).sum() <= 2)
-
-
-def _is_grid(values: Array) -> bool:
-    """Whether numbers between 0 and 1 are steps of a grid of up to 1,000, as shares in percent and pixels are."""
-    known = np.unique(values[:1000])
-    steps = round(1.0 / float(np.diff(known).min()))
-    return steps <= 1000 and bool(np.abs(known * steps - np.round(known * steps)).max() <= 1e-6)
-
-
 def _check_there(y: Any) -> None:
     """Reject labels that are missing: None, NaN, and what pandas has for them."""
     try:
@@ -857,20 +783,6 @@ def own_errors() -> Iterator[None]:
         raise
 
 
-_FEW = 30  # rows, of which any statistics are likely
-_FEW_VALUES = 10  # distinct values of a column, of which a design may balance any
-_MOST_LOOKED_AT = 100  # columns
-_LEFT = {
-    "StandardScaler": "has mean 0 and standard deviation 1",
-    "MinMaxScaler": "has the smallest value 0 and the largest 1",
-    "RobustScaler": "has median 0 and quartiles that are 1 apart",
-    "PCA": "has mean 0 and no correlation with another",
-}
-_FITTED = (
-    "a column of X {left}, as after a {scaler} that was fitted to these rows: what it found is published with the "
-    "model, and no guarantee covers it. Scale by public ranges, with PublicScaler or columns=; or state "
-    'feature_bound="private", and leave the transformer out.'
-)
 _NAN = (
     "X contains NaN, a missing value, and this estimator was told of none. Declare what a missing value is: by "
     'columns={"age": {"range": [0, 100]}, ...} for a table, or by PublicScaler(ranges, missing="middle") before the '

@@ -107,6 +107,9 @@ class EWOO(Learner):
     def absorb(self, exact: Arrays, t: int, X: Array, y: Array, point: Array) -> Arrays:
         """Each example's losses, in integer steps, added one by one: no bit depends on how a stream is cut."""
         losses = exact["losses"].copy()
+        if self._is_of_experts:  # an example is the list of their losses
+            loss: Any = self.problem.loss
+            return {"losses": losses + np.sum(self._in_steps(np.clip(X, 0.0, loss.loss_bound)), axis=0)}
         for v, label in zip(X, y, strict=True):
             losses += self._in_steps(self._losses(v, float(label)))
         return {"losses": losses}
@@ -154,10 +157,15 @@ class EWOO(Learner):
         return np.array([float(loss.value(x, v, y)) for x in self.net])
 
     def _in_steps(self, losses: Array) -> Integers:
-        """Losses counted from the least one, in integer steps clipped to the certified range."""
+        """Losses counted from the least one of an example, in integer steps clipped to the certified range."""
         with np.errstate(invalid="ignore", over="ignore"):
-            steps = np.nan_to_num((losses - np.min(losses)) / self.step)
-        return np.minimum(np.rint(steps), self.most_steps).astype(np.int64)
+            steps = np.nan_to_num((losses - np.min(losses, axis=-1, keepdims=True)) / self.step)
+        return np.asarray(np.minimum(np.rint(steps), self.most_steps).astype(np.int64))
+
+    @cached_property
+    def _is_of_experts(self) -> bool:
+        """Whether the candidates are the unit vectors, and the loss of an example at one is its clipped entry."""
+        return type(self.problem.loss) is Advice and np.array_equal(self.net, np.eye(self.statistic_size))
 
     @cached_property
     def net(self) -> Array:

@@ -107,8 +107,7 @@ class IterateLearner(Learner):
         A step computes inner products, a multiple of the example, a sum and a projection, each with a relative error of
         at most a few `(size + 8)·2⁻⁵³`; the numbers involved are at most `‖x‖ ≤ B` and the data's pull, `G/D_i`. So
         step i errs by at most `u·(B + G/D_i)`, `u = 16·(size + 8)·2⁻⁵³`, in each of the two runs, and later steps
-        shrink that to `D_i/D_t` of itself. Sum over i ≤ t, twice, with `D_i ≤ D_t`. (`taciturn.compiled.igd_sparse`
-        counts the errors of a step on compressed rows, which come to no more.)
+        shrink that to `D_i/D_t` of itself. Sum over i ≤ t, twice, with `D_i ≤ D_t`.
         """
         unit = 16.0 * (self.statistic_size + 8) * UNIT
         largest = self.longest_iterate + self.problem.lipschitz / self.inertia(t)

@@ -454,7 +454,7 @@ def in_blocks(certificate: Certificate, timetable: Timetable) -> Certificate:
     Participation(rows=4, per_release=2, apart=1)
     """
     unit = certificate.participation
-    if unit.per_release == 1 or certificate.any_number:
+    if unit.per_release == 1:
         return certificate
     if timetable.horizon is None:
         longest = planned(timetable)[1]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array
-from taciturn.accounting.guarantee import Relation
+from taciturn.accounting.guarantee import Neighbours
 from taciturn.errors import InvalidInput, Unprovable, expect, finite, integer, not_negative, one_of, positive
 from taciturn.problem.clipping import append_column, as_rows, bad_labels, clip_rows, clip_sparse_rows, describe_bad_row
 from taciturn.problem.features import FeatureMap, mapped_dimension, mapped_rows
@@ -47,11 +47,10 @@ class Problem:
         A constant appended to every example; 0 for none. The bound in every formula is then `sqrt(R² + c²)`.
     ridge : float
         Strong convexity added to every loss.
-    neighbours : {"replace", "zero-out", "label", "add-remove"}
+    neighbours : {"replace", "zero-out", "label"}
         One example replaced by any other, or its data term replaced by 0: the number of examples is public. Or the
         label of one example replaced by any other, bad ones included: then features are not protected, and must be
-        public for everyone who sees a release. Or one example added or removed: rounds are then ticks of a public
-        clock, and how many examples lie in one is secret (`taciturn.TickSums`; for sums only).
+        public for everyone who sees a release.
     on_bad : {"raise", "zero"}
         What to do with a row that has a NaN (unless its map takes missing values), an infinity or an invalid label:
         reject the call before anything changes, with an error that names the row (keep the error secret: it depends on
@@ -82,7 +81,7 @@ class Problem:
     label_bound: float | None = None
     intercept: float = 0.0
     ridge: float = 0.0
-    neighbours: Relation = "replace"
+    neighbours: Neighbours = "replace"
     on_bad: Literal["raise", "zero"] = "raise"
     features: FeatureMap | None = None
     label_center: float = 0.0
@@ -100,7 +99,12 @@ class Problem:
         expect("features", self.features, maps, "a frozen dataclass that is a FeatureMap")
         for name in ("intercept", "ridge"):
             object.__setattr__(self, name, not_negative(name, getattr(self, name)))
-        one_of("neighbours", self.neighbours, get_args(Relation))
+        if str(self.neighbours) == "add-remove":
+            raise Unprovable(
+                "each row is a round here, so the number of rows is public, and 'add-remove' would keep it secret. Use "
+                "neighbours='zero-out', which protects a row's influence where the number of rows is public."
+            )
+        one_of("neighbours", self.neighbours, get_args(Neighbours))
         if self.neighbours == "label" and self.loss.labels == "none":
             raise Unprovable(
                 f'neighbours="label" protects labels, and examples of {type(self.loss).__name__} have none. Use '
@@ -206,7 +210,7 @@ class Problem:
 
     def gradient_diameter_within(self, radius: float) -> float:
         """The same over the ball of this radius around 0; under zero-out the longest gradient over the domain."""
-        if self.neighbours in ("zero-out", "add-remove"):
+        if self.neighbours == "zero-out":
             return self.lipschitz
         loss: Any = self.loss
         labels = self.neighbours == "label" and _knows_label_diameter(loss)  # two labels are a case of two examples
@@ -237,15 +241,7 @@ class Problem:
             return X, y  # what follows would change nothing, and take longer than to learn from a row
         if y is None and self.loss.labels != "none":
             raise InvalidInput(f"{type(self.loss).__name__} learns from labels. Give y, one label a row.")
-        try:
-            rows, labels = as_rows(X, None if self.loss.labels == "none" else y, self.dimension)
-        except InvalidInput:
-            if self.neighbours != "add-remove":
-                raise
-            raise InvalidInput(  # a shape tells how many rows there are
-                f"expected a table of {self.dimension} columns, and a label for each of its rows if the loss has "
-                "labels. For one example pass [x] and [y]; the intercept is appended for you."
-            ) from None
+        rows, labels = as_rows(X, None if self.loss.labels == "none" else y, self.dimension)
         return rows, self.in_own_units(labels)
 
     @cached_property
@@ -272,12 +268,6 @@ class Problem:
 
     def reject_row(self, row: int, X: Array, y: Array, first: int = 0) -> None:
         """Raise the error for a bad row of these; `first` is the number of the first of them."""
-        if self.neighbours == "add-remove":  # a row's number tells how many there are
-            raise InvalidInput(
-                "a row of this call cannot be used: a feature or its label is not a number, or its label is not valid. "
-                'Nothing was learnt from this call. Correct the row, or set on_bad="zero" to count rows like it as '
-                "examples without influence."
-            )
         missing = self.features is not None and self.features.takes_missing
         raise InvalidInput(describe_bad_row(row, X, y, self.loss, self.outputs, first, missing))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from taciturn._util.arrays import Array
 
@@ -19,6 +19,16 @@ def between(values: ArrayLike, low: ArrayLike, high: ArrayLike) -> Array:
     lowest, highest = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
     within = np.clip(np.asarray(values, dtype=np.float64), lowest, highest)
     return np.asarray(2.0 * ((within - lowest) / (highest - lowest)) - 1.0)
+
+
+def filled_between(values: Array, low: Array, high: Array, filled: ArrayLike) -> tuple[Array, NDArray[np.bool_]]:
+    """`between`, with `filled` in the place of what is missing (NaN), and what is missing.
+
+    >>> filled_between(np.array([[5.0, np.nan]]), np.zeros(2), np.full(2, 10.0), [0.0, -1.0])
+    (array([[ 0., -1.]]), array([[False,  True]]))
+    """
+    missing = np.isnan(values)
+    return np.where(missing, filled, between(values, low, high)), missing
 
 
 def number_between(value: float, low: float, high: float) -> float:

@@ -1,4 +1,4 @@
-"""The noise of released points: exact, simulated or estimated, and never from data."""
+"""The noise of released points: exact, stated of sums alone, or estimated, and never from data."""
 
 from __future__ import annotations
 
@@ -23,46 +23,14 @@ def test_noise_of_iterates_is_that_of_the_release() -> None:
     assert noise.move[1] == np.hypot(noise.point[0], noise.point[1])
 
 
-def test_simulated_noise_is_the_spread_of_points_that_have_learnt_nothing() -> None:
-    """200 streams of rows without influence, 800 entries: their spread is known to 2.5 %, the simulation to 9 %.
-
-    A factor of 1.6 is six standard errors of the ratio: a false alarm has a probability below 1e-8. Noise that is not
-    fed back, as of a sum divided by its stride, is less than half of it at the last release.
-    """
-    contract = contract_of(declared())
-    plan = contract.plan("zero")
-    noise = NoiseOfReleases(plan).until(plan.releases, np.zeros((plan.releases, 4)))
-    assert noise.kind == "simulated"
-    X, y = np.zeros((2000, contract.dimension)), np.full(2000, np.nan)
-    runs = []
-    for seed in range(1000, 1200):
-        stream = Stream(contract.plan("zero", seed=seed))
-        releases = stream.learn(X, y)
-        runs.append((releases.points[-1], stream.model, releases.points[-1] - releases.points[-2]))
-    points, models, moves = (np.sqrt((np.array(each) ** 2).mean()) for each in zip(*runs, strict=True))
-    assert noise.move is not None
-    for measured, told in ((points, noise.point[-1]), (models, noise.model[-1]), (moves, noise.move[-1])):
-        assert 1.0 / 1.6 < told / measured < 1.6
-    learner, sd, t = plan.private.learner, plan.noise_sd(plan.releases), 2000
-    assert learner.stride(t, sd) > 0.0
-    assert sd / learner.stride(t, sd) < 0.8 * points
-
-
-def test_simulation_is_extended_and_gives_the_same_as_at_once() -> None:
+def test_noise_of_private_ftrl_is_stated_for_its_sums_and_for_no_weight() -> None:
+    """Noise of earlier models returns in later ones, so the noise of a sum is not that of a weight."""
     plan = contract_of(declared()).plan("zero")
-    grown, made = NoiseOfReleases(plan), NoiseOfReleases(plan)
-    for k in (1, 3, 7):
-        grown.until(k, np.zeros((k, 4)))
-    np.testing.assert_array_equal(grown.until(20, np.zeros((20, 4))).model, made.until(20, np.zeros((20, 4))).model)
-    some = made.until(20, np.zeros((2, 4)), numbers=[3, 20])
-    np.testing.assert_array_equal(some.point, made.until(20, np.zeros((20, 4))).point[[2, 19]])
-
-
-def test_noise_of_users_is_simulated_too() -> None:
-    data = declared()
-    data["privacy"] |= {"user": "id", "rows_per_user": 2}
-    plan = contract_of(data).plan("zero")
-    assert NoiseOfReleases(plan).until(3, np.zeros((3, 4))).kind == "simulated"
+    assert plan.method == "pftrl"
+    noise = NoiseOfReleases(plan).until(20, np.zeros((2, 4)), numbers=[3, 20])
+    assert (noise.kind, noise.move) == ("sums", None)
+    assert np.isnan([*noise.point, *noise.model]).all()
+    assert [verdict(1.0, sd, 4) for sd in noise.model] == ["unknown"] * 2
 
 
 def test_noise_of_other_methods_is_estimated_from_releases() -> None:

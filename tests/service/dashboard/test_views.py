@@ -78,7 +78,8 @@ def test_a_false_signal_is_rare() -> None:
 
 
 def test_a_stream_finds_its_signal() -> None:
-    view = sample(contract_of(declared() | {"privacy": {"epsilon": 50.0}})).view
+    learnt = declared(method="giga", ridge=0.1, release=100) | {"privacy": {"epsilon": 50.0}}
+    view = sample(contract_of(learnt)).view
     assert view.coefficients[0].name == "age"
     assert view.coefficients[0].verdict == "signal"
     assert view.coefficients[0].value > 0.0

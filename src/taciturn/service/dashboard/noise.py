@@ -2,9 +2,8 @@
 
 A release states the standard deviation of the noise on what it was added to (`Plan.noise_on`). For iterates that is the
 point itself. For private FTRL it is a sum of gradients, and noise of earlier points returns in later sums (by the
-curvature of `taciturn.FTRL`), and in averages; so the noise of a point is found by *simulation*: the same plan, under a
-seed, learns from rows without influence. Its points are noise alone, and their entries are exchangeable, so that the
-root mean square over entries and seeds is the standard deviation. No data and no secret takes part.
+curvature of `taciturn.FTRL`), and in averages: what is known exactly is the noise of the *sum*, and that of a weight is
+left out.
 
 For other methods, whose points are not linear in the noisy sums, the noise is *estimated* from how far successive
 released points moved. Noise of prefix sums is correlated from one release to the next, so that a point moves by less
@@ -19,15 +18,12 @@ than the root mean square of all has the estimate of its own moves.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from taciturn._util.arrays import Array, Integers
-from taciturn.accounting.unit import User
-from taciturn.errors import TaciturnError
-from taciturn.estimators.stream import Stream
 from taciturn.learners.ftrl import FTRL
 from taciturn.learners.linear_bandit import LinearBandit
 from taciturn.mechanisms.calibration import PrefixSum
@@ -35,13 +31,7 @@ from taciturn.mechanisms.decayed_blt import DecayedCoder
 from taciturn.mechanisms.decoded_noise import DecodedNoise, linear_coder
 from taciturn.plan import Plan
 
-Kind = Literal["exact", "simulated", "estimated"]
-
-_SAMPLES = 64  # entries of all simulated points together, at least: a standard error of 9 %
-_MOST_PATHS = 16
-_MOST_ROWS = 2**13  # learnt at once
-_MOST_ENTRIES = 2**20  # of rows that are learnt at once
-_MOST_WORK = 2**27  # entries of all rows of a simulation
+Kind = Literal["exact", "sums", "estimated"]
 
 
 @dataclass(frozen=True)
@@ -50,8 +40,8 @@ class Noise:
 
     Attributes
     ----------
-    kind : {"exact", "simulated", "estimated"}
-        How they are known.
+    kind : {"exact", "sums", "estimated"}
+        How they are known; of "sums" each release states its own, and those of points and models are NaN.
     point, model : ndarray
         Of the released points, and of the models to use; with a column for each entry where entries differ.
     move : ndarray, optional
@@ -66,7 +56,7 @@ class Noise:
 
 
 class NoiseOfReleases:
-    """The noise of the releases of one plan; what was simulated is kept, so that it is extended only.
+    """The noise of the releases of one plan.
 
     Parameters
     ----------
@@ -89,11 +79,8 @@ class NoiseOfReleases:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         private = plan.private
-        self._simulated = isinstance(private.learner, FTRL)
+        self._of_sums = isinstance(private.learner, FTRL)
         self._exact = private.is_stream and not private.stages and not isinstance(private.mechanism, PrefixSum)
-        self._paths: list[Stream] = []
-        self._squares: list[Array] = []  # rows of mean squares of points, models and moves, one row a release
-        self._last: list[Array] = []
         self._shares: dict[tuple[int, int], float] = {}
 
     def until(self, k: int, points: Array, numbers: Integers | Sequence[int] | None = None) -> Noise:
@@ -108,9 +95,9 @@ class NoiseOfReleases:
             sd = np.array([self.plan.noise_sd(each) for each in range(1, k + 1)])
             before = np.concatenate([[0.0], sd[:-1]])
             return Noise("exact", sd[wanted], sd[wanted], np.hypot(sd, before)[wanted])
-        if self._simulated and self._extend(k):
-            point, model, move = np.sqrt(np.concatenate(self._squares)[wanted]).T
-            return Noise("simulated", point, model, move)
+        if self._of_sums:
+            unknown = np.full(len(wanted), np.nan)
+            return Noise("sums", unknown, unknown, None)
         return self._estimated(points, wanted + 1)
 
     def _estimated(self, points: Array, numbers: Integers) -> Noise:
@@ -146,43 +133,3 @@ class NoiseOfReleases:
                 share = second / max(first + second - 2.0 * both, 1e-9 * second)
             self._shares[before, after] = share
         return self._shares[before, after]
-
-    def _extend(self, k: int) -> bool:
-        """Simulate up to release k; False if that is too much work, or the plan cannot be run without users."""
-        table, problem = self.plan.private.timetable, self.plan.private.problem
-        end = table.due(k)
-        paths = min(_MOST_PATHS, -(-_SAMPLES // problem.size))
-        if end is None or end * problem.size * paths > _MOST_WORK:
-            return False
-        try:
-            if not self._paths:
-                plans = [_seeded(self.plan, seed) for seed in range(1, paths + 1)]
-                self._paths = [Stream(plan) for plan in plans]
-                self._last = [plan.private.problem.first_point for plan in plans]
-            rows = max(1, min(_MOST_ROWS, _MOST_ENTRIES // problem.dimension))
-            while (t := self._paths[0].t) < end:
-                self._learn(min(rows, end - t))
-        except TaciturnError:  # a unit whose rows cannot be made up
-            self._simulated = False
-            return False
-        return True
-
-    def _learn(self, rows: int) -> None:
-        X, y = np.zeros((rows, self.plan.private.problem.dimension)), np.full(rows, np.nan)
-        users = np.zeros(rows, dtype=np.int64) if isinstance(self.plan.private.unit, User) else None
-        parts = []
-        for i, path in enumerate(self._paths):
-            releases = path.learn(X, y, users)
-            if not len(releases):
-                return  # of no path, as their schedules are the same
-            points = np.asarray(releases.points)
-            models = path.models
-            moves = np.diff(points, axis=0, prepend=self._last[i][None, :])
-            self._last[i] = points[-1]
-            parts.append(np.stack([(each**2).mean(axis=1) for each in (points, models, moves)], axis=1))
-        self._squares.append(np.mean(parts, axis=0))
-
-
-def _seeded(plan: Plan, seed: int) -> Plan:
-    """The same plan as a simulation."""
-    return replace(plan, private=replace(plan.private, seed=seed))

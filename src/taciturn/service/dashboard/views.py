@@ -949,7 +949,7 @@ def predict(model: Model, values: Mapping[str, str]) -> Prediction | None:
 
 _NOISE: dict[Kind, str] = {
     "exact": "The noise is known exactly: it is added to the weights themselves.",
-    "simulated": "The noise is known from a simulation of the same plan on rows without influence; no data is used.",
+    "sums": "The noise is known exactly of the sums of gradients that models are made of (in the table), of no weight.",
     "estimated": "The noise is estimated from how much successive releases differ, which is too much while they learn.",
 }
 
