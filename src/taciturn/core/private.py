@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -36,6 +36,7 @@ from taciturn.accounting.memory_store import IN_MEMORY
 from taciturn.accounting.unit import EXAMPLE, Example, Unit, User
 from taciturn.core.accounted import OTHER_SETTINGS, Accounted, Prepared, must_be_state
 from taciturn.core.block_sums import Admission, BlockSums, as_sum
+from taciturn.core.contributions import wired
 from taciturn.core.hashed_rows import HashedAdmission, HashedRows, Map
 from taciturn.core.loop import Loop, Pass, SumLoop, TickLoop, has_known_arrays, pass_for
 from taciturn.core.participation import Layers, UserRecords, admit, new_records, periods_of
@@ -140,7 +141,8 @@ class Private(Accounted):
         one_of("calibration", self.calibration, get_args(Calibration))
         expect("privacy", self.privacy, isinstance(self.privacy, Privacy), "Privacy(epsilon=1.0, delta=1e-6)")
         expect("schedule", self.schedule, hasattr(self.schedule, "round_of"), "every(1) or geometric(1.1)")
-        expect("learner", self.learner, hasattr(self.learner, "certificate"), "IGD(problem)")
+        learns = hasattr(self.learner, "certificate") or hasattr(self.learner, "contribution")
+        expect("learner", self.learner, learns, "IGD(problem)")
         made = hasattr(self.mechanism, "calibrate") and not isinstance(self.mechanism, type)
         expect("mechanism", self.mechanism, made, "Gaussian() or BLT()")
         expect("unit", self.unit, isinstance(self.unit, Example | User), "Example() or User(rows=4)")
@@ -149,6 +151,7 @@ class Private(Accounted):
         for name in ("horizon", "seed"):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, integer(name, value, least=int(name == "horizon")))
+        object.__setattr__(self, "learner", wired(self.learner))
         self._check_relation()
         certificate = self.learner.certificate
         accepts = self.mechanism.accepts
@@ -556,7 +559,9 @@ class Private(Accounted):
         claimed, delivered = self.calibrated.claimed, self.total_cost
         simulated = self.seed is not None
         other = self._under_the_other_relation
-        return Guarantee(claimed, delivered, self.problem.neighbours, self.calibration, simulated, self.unit, other)
+        own = self.learner.certificate
+        made = partial(Guarantee, claimed, delivered, self.problem.neighbours, self.calibration, simulated, self.unit)
+        return made(other, own.rests_on, own.by)
 
     @property
     def _under_the_other_relation(self) -> Cost | None:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from taciturn._util.arrays import Array, Arrays, Integers
 from taciturn.accounting.cost import Cost
 from taciturn.accounting.gdp import Privacy
+from taciturn.accounting.guarantee import RestsOn
 from taciturn.accounting.paper import PaperNoise
 from taciturn.accounting.unit import ONCE, Participation, Unit
 from taciturn.core.schedule import Timetable
@@ -69,6 +70,14 @@ class Certificate:
     any_number : bool
         Whether any number of examples lies in one round, as in a tick of a clock; then all statements about one example
         are about one round, except for `participation` and for how far it moves a statistic.
+    rests_on : {"enforced", "proven", "unverified"}
+        What the bound rests on: contributions are clipped to a form, and the bound is the form's, whatever is computed
+        from a row; it is proven in this package, and smaller than clipping alone would make it, or for what is not
+        clipped; or nobody but the author of the learner, or of its loss or set, has proven it.
+    by : str
+        Whose proof it is, where it is unverified.
+    enforced_factor : float, optional
+        How many times as large the bound, and so the noise, would be if it were enforced; None where it cannot be.
 
     Examples
     --------
@@ -90,6 +99,9 @@ class Certificate:
     norm: float | None = None
     steady: bool = False
     any_number: bool = False
+    rests_on: RestsOn = "unverified"
+    by: str = ""
+    enforced_factor: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "magnitude", float_or_nan(self.magnitude))  # a mechanism rejects what is not finite

@@ -307,7 +307,7 @@ def derived_from(value: Any) -> dict[str, float]:
     >>> list(derived_from(QFTL(problem))), list(derived_from(QFTL(problem, weight=1.0)))
     (['weight'], [])
     """
-    return dict(getattr(value, "derived", {})) if _of_this_package(type(value)) else {}
+    return dict(getattr(value, "derived", {})) if is_of_this_package(type(value)) else {}
 
 
 def name_of(kind: type) -> str:
@@ -320,10 +320,11 @@ def name_of(kind: type) -> str:
     >>> name_of(L2Ball)
     'taciturn L2Ball'
     """
-    return f"taciturn {kind.__qualname__}" if _of_this_package(kind) else f"{kind.__module__}.{kind.__qualname__}"
+    return f"taciturn {kind.__qualname__}" if is_of_this_package(kind) else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _of_this_package(kind: type) -> bool:
+def is_of_this_package(kind: type) -> bool:
+    """Whether a class is defined in this package."""
     return kind.__module__.partition(".")[0] == "taciturn"
 
 

@@ -66,8 +66,9 @@ class Averaged:
         formula = f"mean of {inner.formula} from {self.first} to t"
         lemma = f"proof in taciturn.learners.averaged; {inner.lemma}"
         moved_by = "one example moves every later mean"
+        basis = {"rests_on": inner.rests_on, "by": inner.by}
         return Certificate(
-            "l2", "tail", formula, self._sensitivity, inner.magnitude, moved_by, lemma, self._paper_noise
+            "l2", "tail", formula, self._sensitivity, inner.magnitude, moved_by, lemma, self._paper_noise, **basis
         )
 
     def start(self) -> Arrays:

@@ -172,6 +172,9 @@ class TickSums:
             "proof in taciturn.TickSums",
             steady=True,
             any_number=True,
+            rests_on=inner.rests_on,
+            by=inner.by,
+            enforced_factor=inner.enforced_factor,
         )
 
     @property
