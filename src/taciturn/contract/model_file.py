@@ -22,13 +22,14 @@ import os
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
 from taciturn._util.arrays import Array
 from taciturn._util.atomic import replaced
 from taciturn.accounting.cost import Spent
+from taciturn.accounting.guarantee import RestsOn
 from taciturn.columns.declaration import Section
 from taciturn.columns.labels import probabilities
 from taciturn.contract.contract import Contract, contract_of
@@ -315,7 +316,7 @@ def _model(file: Section) -> Model:
         file.flag("simulated", True),
         _delivered(file),
         _found(contract, file),
-        "" if file.take("rests_on") is None else file.text("rests_on"),
+        file.choice("rests_on", ("", *get_args(RestsOn)), ""),
     )
     file.take("format")
     for section in (file, spent):
