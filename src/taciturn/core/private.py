@@ -36,7 +36,7 @@ from taciturn.accounting.memory_store import IN_MEMORY
 from taciturn.accounting.unit import EXAMPLE, Example, Unit, User
 from taciturn.core.accounted import OTHER_SETTINGS, Accounted, Prepared, must_be_state
 from taciturn.core.block_sums import Admission, BlockSums, as_sum
-from taciturn.core.contributions import wired
+from taciturn.core.contributions import entry, wired
 from taciturn.core.hashed_rows import HashedAdmission, HashedRows, Map
 from taciturn.core.loop import Loop, Pass, SumLoop, TickLoop, has_known_arrays, pass_for
 from taciturn.core.participation import Layers, UserRecords, admit, new_records, periods_of
@@ -151,12 +151,13 @@ class Private(Accounted):
         for name in ("horizon", "seed"):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, integer(name, value, least=int(name == "horizon")))
-        object.__setattr__(self, "learner", wired(self.learner))
+        object.__setattr__(self, "learner", entry(self.learner))
         self._check_relation()
         certificate = self.learner.certificate
         accepts = self.mechanism.accepts
         if certificate.kind != accepts:
             raise Unprovable(misfit(certificate, type(self.learner).__name__, type(self.mechanism).__name__, accepts))
+        wired(self.learner)
         horizon = self.timetable.horizon
         most = self._most_rounds
         if horizon is not None and horizon > most:

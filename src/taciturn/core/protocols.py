@@ -227,7 +227,9 @@ class SumLearner(Learner, Protocol):
 
 def is_sum(learner: object) -> bool:
     """Whether a learner is a `SumLearner`; a subclass that overrides `absorb` alone is none."""
-    return restores(learner, "to_integers", "absorb")
+    from taciturn.core.contributions import Unverified  # here: forms state certificates
+
+    return restores(learner.learner if isinstance(learner, Unverified) else learner, "to_integers", "absorb")
 
 
 def point_size(learner: Learner) -> int:
