@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from compiled.equivalence import assert_agree, assert_passes_agree
 from compiled.sparse_inputs import noncanonical_csr, with_zeros
 from compiled.streams import BUDGET, ENTRY, ROWS, SCHEDULES, STRATEGIES, TAIL, private, problem, stream
+from instances import believed
 from taciturn import (
     BLT,
     FTRL,
@@ -231,7 +232,7 @@ DENSE = {
 def test_others_take_dense_blocks(name):
     """As before; and so does the definition."""
     mechanism = Gaussian() if DENSE[name].certificate.kind == "l2/tail" else BLT()
-    fast = Private(DENSE[name], mechanism, every(7), BUDGET, ROWS, seed=5)
+    fast = Private(believed(DENSE[name]), mechanism, every(7), BUDGET, ROWS, seed=5)
     assert not fast._pass.compressed
     assert not replace(fast, compiled=False)._pass.compressed
     X, y = stream(fast.problem)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.base import clone
 
+from instances import believed
 from taciturn import (
     BLT,
     FTRL,
@@ -343,7 +344,7 @@ class ExactCount(TickSums):
 def test_a_point_decided_from_the_exact_count_is_noticed():
     """By the audit: a point must follow from what was published."""
     honest = tight_private("pftrl", BUDGET, 6, neighbours="add-remove")
-    planted = replace(honest, learner=ExactCount(honest.learner.learner))
+    planted = replace(honest, learner=believed(ExactCount(honest.learner.learner)))
     ExactCount.seen = 0
     assert distinguish(honest, tight_pair(honest), trials=100, secret_trials=5).verdict == "holds"
     found = distinguish(planted, tight_pair(honest), trials=100, secret_trials=5)
