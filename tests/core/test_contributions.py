@@ -416,6 +416,13 @@ def _form_changed(self, made, row, label, released):
     return made * 1e6
 
 
+def _on_its_problem(self, made, row, label, released):
+    kept = vars(self.problem.loss).setdefault("seen", [])
+    kept.append(row)
+    object.__setattr__(self.problem, "ridge", self.problem.ridge + abs(label))
+    return made * (len(kept) + self.problem.ridge)
+
+
 def _typed(self, made, row, label, released):
     return np.asarray(made).astype(self.type)
 
@@ -439,6 +446,7 @@ SPOILING = (
     _kept,
     _writing,
     _form_changed,
+    _on_its_problem,
     _typed,
 )
 

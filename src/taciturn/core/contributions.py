@@ -18,7 +18,8 @@ vectors are clipped above `B·(1 + 2⁻⁴¹)`; certificates charge `1 + 2⁻⁴
 
 **What is left to believe of a learner:** that its code reads nothing but its arguments and its own settings, and sends
 nothing elsewhere. A global, a class attribute, a file, the time that a call takes and what it prints are beyond what
-can be enforced inside one process; `taciturn.checks.check_contribution` looks for such learners.
+can be enforced inside one process, nor is the problem's map of features copied, which may be large;
+`taciturn.checks.check_contribution` looks for such learners.
 
 **What cannot be read.** An exception, a wrong shape or type, NaN and infinite entries count as a contribution of 0, in
 silence: a stream that stopped there, or said so, would tell something of a row. `check_contribution` counts them, on
@@ -433,11 +434,9 @@ class Contributions:
 
     @cached_property
     def _shared(self) -> dict[int, Any]:
-        """What copies share, by identity: arrays that nobody can change, and a problem of this package's classes."""
-        shared = [each for each in _attributes(self.learner).values() if type(each) is np.ndarray]
-        if not stated_outside(self.problem) and self.problem.features is None:
-            shared.append(cast(Any, self.problem))
-        return {id(each): each for each in shared}
+        """What copies share, by identity: arrays that nobody can change, and the problem's map of features."""
+        shared: list[Any] = [each for each in _attributes(self.learner).values() if type(each) is np.ndarray]
+        return {id(each): each for each in (*shared, self.problem.features)}
 
     def statistic(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
         """What came since the last release."""
