@@ -191,8 +191,8 @@ class Index(Form):
 
     bound: float = 1.0
     farthest: ClassVar[float] = math.sqrt(2.0)
-    most_units: ClassVar[int] = 1  # type: ignore[assignment]
-    unit: ClassVar[float] = 1.0  # type: ignore[assignment]
+    most_units: ClassVar[int] = 1
+    unit: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -527,7 +527,8 @@ class Unverified:
     @property
     def certificate(self) -> Certificate:
         """The learner's, marked."""
-        return replace(self.learner.certificate, rests_on="unverified", by=self.by)
+        stated: Certificate = self.learner.certificate
+        return replace(stated, rests_on="unverified", by=self.by)
 
 
 def wired(learner: Any) -> Learner:
@@ -538,7 +539,7 @@ def wired(learner: Any) -> Learner:
     >>> wired(learner) is learner
     True
     """
-    made = entry(learner)
+    made: Learner = entry(learner)
     if not _is_proven_here(made):
         name = type(learner).__name__
         raise Unprovable(
