@@ -15,6 +15,7 @@ PACKAGE = ROOT / "src" / "taciturn"
 
 SELECTED = (
     "core/test_contributions.py",
+    "compiled/test_multiclass.py::test_slopes_are_clipped_to_what_is_certified",
     "noise/test_sampling.py::test_secret_bits_never_repeat",
     "bandits/test_off_policy.py",
     "core/test_hashed_rows.py",
@@ -270,6 +271,12 @@ MUTANTS = (
         "core/contributions.py",
         "super().to_integers(np.maximum(vector, 0.0))",
         "super().to_integers(vector)",
+    ),
+    Mutant(
+        "slopes of several classes are not clipped",
+        "compiled/ftrl.py",
+        "        if squared > (steepest * _CLIPS_ABOVE) ** 2:\n",
+        "        if squared < 0.0:\n",
     ),
     Mutant(
         "a learner remembers the rows that it has seen",

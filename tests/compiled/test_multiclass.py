@@ -81,9 +81,8 @@ def test_slopes_are_clipped_to_what_is_certified(loss):
             lengths = []
             for share in (1.0, 0.25):
                 total = np.zeros(problem.size)
-                leader.gradients(
-                    (kind, domain, share * steepest, most, lattice, curvature), point, total, one, y[i : i + 1]
-                )
+                told = kind, domain, share * steepest, most, lattice, curvature
+                leader.gradients(told, point, total, one, y[i : i + 1])
                 lengths.append(float(np.linalg.norm(total)))
             rounding = np.sqrt(problem.size) * lattice
             assert lengths[1] <= 0.25 * steepest * np.linalg.norm(V[i]) + rounding
