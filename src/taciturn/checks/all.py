@@ -83,6 +83,7 @@ def of_learner(learner: Learner, mechanism: Mechanism | None = None, effort: int
 
 def of_contribution(learner: EntryLearner) -> list[Check]:
     """Checks that contributions depend on their row alone, and can be read."""
+    learner = learner.learner if isinstance(learner, Contributions) else learner
     _must_be("an entry learner", learner, hasattr(learner, "contribution"), "one that has contribution() and form")
     return [Check(function, contributions.ContributionCase(learner)) for function in contributions.CHECKS]
 

@@ -86,7 +86,7 @@ def contributions_can_be_read(case: ContributionCase) -> str:
     unread, clipped = [], 0
     for i, call in enumerate(case.calls):
         answer = case.answer(i)
-        made = case.sums.contribution(*call)
+        made = case.sums.units_of(*call)
         if made is None and answer is not None:
             raised = isinstance(answer, type) and issubclass(answer, Exception)
             unread.append(f"raises {answer.__name__}" if raised else f"returns {_shape(answer)}")

@@ -415,11 +415,11 @@ class Contributions:
         """Contributions, each of a row by itself, added up since the last release."""
         total = exact["sum"].copy()
         for v, label in zip(X, y, strict=True):
-            if v.any() and (made := self.contribution(v, float(label), point)) is not None:
+            if v.any() and (made := self.units_of(v, float(label), point)) is not None:
                 total += made
         return {"sum": total}
 
-    def contribution(self, v: Array, label: float, point: Array) -> Integers | None:
+    def units_of(self, v: Array, label: float, point: Array) -> Integers | None:
         """What one row adds, in units, clipped; None if the learner's answer cannot be read."""
         try:
             with np.errstate(all="ignore"):
