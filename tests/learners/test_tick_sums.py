@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.base import clone
 
-from instances import believed
 from taciturn import (
     BLT,
     FTRL,
@@ -333,6 +332,8 @@ def test_a_point_is_decided_from_what_was_published(name):
 class ExactCount(TickSums):
     """The planted fault: the exact number of examples is used in the place of the noisy one."""
 
+    __module__ = TickSums.__module__  # a fault of the package: another's learner would have to be wrapped
+
     def absorb(self, exact, t, X, y, point):
         type(self).seen += len(y)
         return super().absorb(exact, t, X, y, point)
@@ -344,7 +345,7 @@ class ExactCount(TickSums):
 def test_a_point_decided_from_the_exact_count_is_noticed():
     """By the audit: a point must follow from what was published."""
     honest = tight_private("pftrl", BUDGET, 6, neighbours="add-remove")
-    planted = replace(honest, learner=believed(ExactCount(honest.learner.learner)))
+    planted = replace(honest, learner=ExactCount(honest.learner.learner))
     ExactCount.seen = 0
     assert distinguish(honest, tight_pair(honest), trials=100, secret_trials=5).verdict == "holds"
     found = distinguish(planted, tight_pair(honest), trials=100, secret_trials=5)
