@@ -14,6 +14,8 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "taciturn"
 
 SELECTED = (
+    "core/test_contributions.py",
+    "compiled/test_multiclass.py::test_slopes_are_clipped_to_what_is_certified",
     "noise/test_sampling.py::test_secret_bits_never_repeat",
     "bandits/test_off_policy.py",
     "core/test_hashed_rows.py",
@@ -239,6 +241,72 @@ MUTANTS = (
         "store/events.py",
         '"UPDATE stream_events SET content = NULL, label = NULL WHERE lineage = ? AND number > ? AND number <= ?"',
         '"UPDATE stream_events SET label = NULL WHERE lineage = ? AND number > ? AND number <= ?"',
+    ),
+    Mutant(
+        "contributions are clipped to twice their bound",
+        "core/contributions.py",
+        "else scaled * (bound / length)",
+        "else scaled * (2.0 * bound / length)",
+    ),
+    Mutant(
+        "contributions are clipped from twice their bound on",
+        "core/contributions.py",
+        "_CLIPS_ABOVE = 1.0 + 2.0**-41",
+        "_CLIPS_ABOVE = 2.0 + 2.0**-41",
+    ),
+    Mutant(
+        "contributions that are not finite are added",
+        "core/contributions.py",
+        "return vector if np.isfinite(vector).all() else None",
+        "return np.nan_to_num(vector, nan=1e12)",
+    ),
+    Mutant(
+        "negative entries stay in a form that has none",
+        "core/contributions.py",
+        "super().to_integers(np.maximum(vector, 0.0))",
+        "super().to_integers(vector)",
+    ),
+    Mutant(
+        "slopes of several classes are not clipped",
+        "compiled/ftrl.py",
+        "        if squared > (steepest * _CLIPS_ABOVE) ** 2:\n",
+        "        if squared < 0.0:\n",
+    ),
+    Mutant(
+        "a learner remembers the rows that it has seen",
+        "core/contributions.py",
+        "        return deepcopy(self.learner, dict(self._shared))\n",
+        "        return self.learner\n",
+    ),
+    Mutant(
+        "a learner writes to the released point of others",
+        "core/contributions.py",
+        'fixed(np.array(each, dtype=np.float64, order="C")) for each in (v, point)',
+        "np.asarray(each) for each in (v, point)",
+    ),
+    Mutant(
+        "a row without influence is given to the learner",
+        "core/contributions.py",
+        "            if v.any() and (made",
+        "            if (made",
+    ),
+    Mutant(
+        "an exception of a learner stops its stream",
+        "core/contributions.py",
+        "        except (Exception, SystemExit):",
+        "        except ZeroDivisionError:",
+    ),
+    Mutant(
+        "a certificate of one's own is taken for proven",
+        "core/contributions.py",
+        "    if not _is_proven_here(made):\n",
+        "    if False:\n",
+    ),
+    Mutant(
+        "sensitivity halved: a vector of one's own",
+        "core/contributions.py",
+        "else self.farthest * self.longest",
+        "else self.longest",
     ),
     Mutant(
         "sensitivity halved: a linear bandit",

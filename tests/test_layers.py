@@ -23,13 +23,15 @@ LAZY = {"taciturn.__init__", "taciturn.__main__"}  # the front doors may import 
 GUESTS = {"reproduce"}  # example code: public names come by the front door, as they do for a user
 LATE = {
     ("taciturn.core.loop", "taciturn.compiled.passes"),
+    ("taciturn.core.contributions", "taciturn.learners.exact_sums"),
     ("taciturn.core.participation", "taciturn.compiled.participation"),
     ("taciturn.problem.random_features", "taciturn.compiled.waves"),
     ("taciturn.accounting.ledger", "taciturn.store.book"),
     ("taciturn.accounting.ledger", "taciturn.store.verify"),
 }
 """The imports that point to the right, inside functions: the loop looks for a compiled pass when it needs one, random
-features for their compiled cosines, and a ledger that is opened by an address, or verified, for the database."""
+features for their compiled cosines, a ledger that is opened by an address, or verified, for the database, and forms of
+contributions for the lattice of the package's own learners."""
 
 TRUSTED = {
     "taciturn.accounting": ("cost", "gdp", "ledger_rules", "objective", "unit", "zcdp"),

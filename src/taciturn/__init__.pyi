@@ -27,6 +27,12 @@ from taciturn.algorithms.recipes import pol as pol
 from taciturn.algorithms.recipes import pqftl as pqftl
 from taciturn.algorithms.recipes import private_sum as private_sum
 from taciturn.core.block_sums import BlockSums as BlockSums
+from taciturn.core.contributions import EntryLearner as EntryLearner
+from taciturn.core.contributions import Index as Index
+from taciturn.core.contributions import NonNegative as NonNegative
+from taciturn.core.contributions import Square as Square
+from taciturn.core.contributions import Unverified as Unverified
+from taciturn.core.contributions import Vector as Vector
 from taciturn.core.loop import block_statistics as block_statistics
 from taciturn.core.private import Private as Private
 from taciturn.core.protocols import Certificate as Certificate
@@ -107,6 +113,7 @@ __all__ = [
     "ConvexSet",
     "Cost",
     "DecayedBLT",
+    "EntryLearner",
     "Example",
     "Exponential",
     "FadingIGD",
@@ -116,6 +123,7 @@ __all__ = [
     "HalfSpace",
     "Hinge",
     "Huber",
+    "Index",
     "InvalidInput",
     "L1Ball",
     "L2Ball",
@@ -126,6 +134,7 @@ __all__ = [
     "Logistic",
     "Mechanism",
     "MultiHinge",
+    "NonNegative",
     "ObjectivePerturbation",
     "OneHot",
     "Privacy",
@@ -139,6 +148,7 @@ __all__ = [
     "Schedule",
     "Simplex",
     "Softmax",
+    "Square",
     "SquareRoot",
     "Squared",
     "State",
@@ -146,7 +156,9 @@ __all__ = [
     "StoreUnavailable",
     "TaciturnError",
     "Unprovable",
+    "Unverified",
     "User",
+    "Vector",
     "VectorLoss",
     "WholeSpace",
     "at",

@@ -564,6 +564,8 @@ class Plan:
             "delta": private.privacy.delta,
             "neighbours": private.neighbours,
             "delivered_epsilon": private.guarantee.as_data(),
+            "rests_on": private.guarantee.rests_on,
+            "enforced_factor": self.enforced_factor,
             "unit": str(private.unit),
             **_bounds(private.unit),
             "noise_of_last_release": self.noise,
@@ -573,6 +575,32 @@ class Plan:
             "warning": self.warning,
             "delta_warning": self.delta_warning,
         }
+
+    @property
+    def enforced_factor(self) -> float | None:
+        """How many times as large the noise would be if clipping alone bounded a row; None where nothing is clipped.
+
+        >>> from taciturn import L2Ball, Logistic, Privacy, Problem
+        >>> problem = Problem(Logistic(), L2Ball(20.0), dimension=2, intercept=1.0)
+        >>> made = recommend(problem, Privacy(1.0, 1e-6), horizon=1000, method="pftrl")
+        >>> round(made.enforced_factor, 3)
+        1.023
+        """
+        return self.stream.learner.certificate.enforced_factor if self.private.is_stream else None
+
+    @property
+    def basis(self) -> str:
+        """What the bound on the influence of one row rests on, and what it would cost to enforce it.
+
+        >>> from taciturn import L2Ball, Logistic, Privacy, Problem
+        >>> problem = Problem(Logistic(), L2Ball(20.0), dimension=2, intercept=1.0)
+        >>> recommend(problem, Privacy(1.0, 1e-6), horizon=1000, method="pftrl").basis.partition(". ")[2]
+        'A bound by clipping alone would be enforced with 2.3% more noise.'
+        """
+        factor, told = self.enforced_factor, self.private.guarantee.basis
+        if factor is None or factor == 1.0:
+            return told
+        return f"{told} A bound by clipping alone would be enforced with {factor - 1.0:.1%} more noise."
 
     @property
     def _model_in_words(self) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from audit.planted import ForgottenRidge, Spoilt, exact_points, half_certified
+from instances import believed
 from mechanisms.strategies import STRATEGIES
 from taciturn import (
     BLT,
@@ -73,7 +74,7 @@ def _repeatable(monkeypatch):
 
 
 def private_of(learner, mechanism, **settings) -> Private:
-    return Private(learner, mechanism, every(1), BUDGET, T, **settings)
+    return Private(believed(learner), mechanism, every(1), BUDGET, T, **settings)
 
 
 def looked_at(private: Private, **settings):

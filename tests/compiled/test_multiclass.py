@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from taciturn import FTRL, L2Ball, MultiHinge, Problem
+from taciturn import FTRL, L2Ball, MultiHinge, OneHot, Problem, Softmax
 from taciturn.compiled import ftrl as leader
 from taciturn.compiled import multiclass as scores
 from taciturn.compiled.codes import MULTI_HINGE, loss_code, slope_code
@@ -58,6 +58,32 @@ def test_one_point_and_many_examples(classes):
         total = np.zeros(problem.size)
         leader.gradients(lattice, point, total, rows, y)
         np.testing.assert_array_equal(total, defined)
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("loss", [Softmax(4), OneHot(4), MultiHinge(4)], ids=repr)
+def test_slopes_are_clipped_to_what_is_certified(loss):
+    """Told a quarter of the bound, the loop adds no longer gradients; told all of it, nothing is clipped."""
+    problem = Problem(loss, L2Ball(3.0), 5)
+    learner, none = FTRL(problem), np.zeros(0, dtype=np.int64)
+    kind, domain, steepest, most, lattice, curvature = leader_of(learner)
+    rng = np.random.default_rng(6)
+    V, y = problem.clip(rng.normal(size=(20, 5)), rng.integers(0, 4, size=20))
+    point = problem.domain.project(rng.normal(size=problem.size))
+    starts, columns = np.arange(0, V.size + 1, 5), np.tile(np.arange(5), len(V))
+    for form in ((V, none, none, np.zeros(0)), (np.zeros((0, 5)), starts, columns, V.ravel())):
+        for i in range(len(y)):
+            dense, compressed = (V[i : i + 1], *form[1:]), (form[0], np.array([0, 5]), columns[:5], V[i].copy())
+            one = compressed if len(form[1]) else dense
+            lengths = []
+            for share in (1.0, 0.25):
+                total = np.zeros(problem.size)
+                told = kind, domain, share * steepest, most, lattice, curvature
+                leader.gradients(told, point, total, one, y[i : i + 1])
+                lengths.append(float(np.linalg.norm(total)))
+            rounding = np.sqrt(problem.size) * lattice
+            assert lengths[1] <= 0.25 * steepest * np.linalg.norm(V[i]) + rounding
+            assert lengths[1] == pytest.approx(min(lengths[0], 0.25 * steepest * np.linalg.norm(V[i])), abs=rounding)
 
 
 def leader_of(learner):

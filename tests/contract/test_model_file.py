@@ -59,8 +59,8 @@ def test_the_file_says_what_was_promised_and_what_it_cost(learnt, tmp_path):
     assert len(written["scores"]) == (3 if target == "classes" else 1)
     assert list(written["scores"][0]["weights"]) == list(made.feature_names)
     assert set(written) == {
-        "format", "guarantee", "delivered_epsilon", "simulated", "spent", "round", "releases", "feature_bound",
-        "features", "found", "scores", "contract",
+        "format", "guarantee", "delivered_epsilon", "rests_on", "simulated", "spent", "round", "releases",
+        "feature_bound", "features", "found", "scores", "contract",
     }  # fmt: skip
 
 

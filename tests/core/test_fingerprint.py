@@ -22,7 +22,7 @@ from taciturn.learners.giga import GIGA
 from taciturn.learners.igd import FadingIGD
 from taciturn.learners.linear_bandit import bandit_problem
 from taciturn.learners.second_moment import SecondMoment
-from taciturn.mechanisms.decayed_blt import DecayedBLT
+from taciturn.mechanisms.calibration import DecayedBLT
 from taciturn.problem.column_maps import Bins, LinearMap, Standardise
 from taciturn.problem.features import Chain
 from taciturn.problem.losses import Advice, Nearness

@@ -27,7 +27,7 @@ from compiled.streams import (
     rounding_of,
     stream,
 )
-from instances import Diagonal, LogCosh
+from instances import Diagonal, LogCosh, believed
 from taciturn import (
     BLT,
     EWOO,
@@ -394,7 +394,7 @@ OWN = {
 def test_what_users_write_is_what_is_run(name):
     """A loss, a set, a verb of a learner: its releases are those of the definition; and bit for bit, if it is run."""
     learner, mechanism, expected = OWN[name]
-    fast = Private(learner, mechanism, every(7), BUDGET, ROWS, seed=5)
+    fast = Private(believed(learner), mechanism, every(7), BUDGET, ROWS, seed=5)
     assert type(fast._pass) is expected
     X, y = stream(fast.problem, short=True)
     (_, defined), (_, releases) = (one.run(one.start(), X, y) for one in (replace(fast, compiled=False), fast))
@@ -417,7 +417,7 @@ def test_what_users_write_matters(changed):
     }
     points = []
     for who in (learner, parents[changed]):
-        one = Private(who, mechanism, every(7), BUDGET, ROWS, seed=5)
+        one = Private(believed(who), mechanism, every(7), BUDGET, ROWS, seed=5)
         points.append(one.run(one.start(), *stream(one.problem, short=True))[1].points)
     assert np.max(np.abs(points[0] - points[1])) > 1e-3
 
@@ -476,9 +476,9 @@ class Louder(BLTCoder):
 def strangers():
     """A learner, a problem inside one, a learner inside one, a mechanism and a strategy of another's."""
     flat = Flat(RIDGED.loss, RIDGED.domain, RIDGED.dimension, ridge=RIDGED.ridge)
-    yield Private(Quiet(RIDGED), Gaussian(), every(1), BUDGET, ROWS, seed=1)
+    yield Private(believed(Quiet(RIDGED)), Gaussian(), every(1), BUDGET, ROWS, seed=1)
     yield Private(GIGA(flat), Gaussian(), every(1), BUDGET, ROWS, seed=1)
-    yield Private(averaged(Quiet(RIDGED), horizon=ROWS), Gaussian(), every(1), BUDGET, ROWS, seed=1)
+    yield Private(believed(averaged(Quiet(RIDGED), horizon=ROWS)), Gaussian(), every(1), BUDGET, ROWS, seed=1)
     for mine, theirs in (("noise", "calibrated"), ("encode", "coder")):
         one = Private(VectorSum(RIDGED), BLT(), every(1), BUDGET, ROWS, seed=1)
         if theirs == "coder":

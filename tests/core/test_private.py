@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from instances import believed
 from interrupting import LEDGER, At, every_step, on_alarm
 from taciturn import (
     BLT,
@@ -737,7 +738,7 @@ class ProvenForTenBetweenReleases(ProvenForTen):
 
 def test_a_stream_without_a_horizon_ends_where_its_certificate_does():
     problem = Problem(Nearness(), WholeSpace(), 1, neighbours="zero-out")
-    private = Private(ProvenForTen(problem), BLT(buffers=2), every(1), Privacy(1.0, 1e-6))
+    private = Private(believed(ProvenForTen(problem)), BLT(buffers=2), every(1), Privacy(1.0, 1e-6))
     state, _ = private.run(private.start(), np.ones((10, 1)))
     with pytest.raises(BudgetExhausted, match="round 11 lies past the 10 examples"):
         private.run(state, [[1.0]])
@@ -747,7 +748,7 @@ def test_a_stream_without_a_horizon_ends_where_its_certificate_does():
 
 def test_a_stream_never_ends_if_its_certificate_holds_between_any_two_releases():
     problem = Problem(Nearness(), WholeSpace(), 1, neighbours="zero-out")
-    private = Private(ProvenForTenBetweenReleases(problem), BLT(buffers=2), every(10), Privacy(1.0, 1e-6))
+    private = Private(believed(ProvenForTenBetweenReleases(problem)), BLT(buffers=2), every(10), Privacy(1.0, 1e-6))
     state, _ = private.run(private.start(), np.ones((30, 1)))
     assert state.k == 3
     too_far = replace(private, schedule=every(11))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from instances import believed
 from taciturn import (
     EWOO,
     GIGA,
@@ -146,7 +147,7 @@ def test_it_is_unknown_where_nothing_proves_it():
         def on_problem(self, problem):
             raise TypeError("it is made once")
 
-    bare = Private(Bare(IGD(logistic("replace"))), Gaussian(), every(1), BUDGET, horizon=9)
+    bare = Private(believed(Bare(IGD(logistic("replace")))), Gaussian(), every(1), BUDGET, horizon=9)
     assert bare.guarantee.other is None
     assert list(bare.guarantee.epsilons) == ["replace"]
 
@@ -160,7 +161,10 @@ def test_a_learner_that_certifies_one_relation_only_has_no_other_number():
                 raise TypeError("only replace")
             return IGD(self.problem).certificate
 
-    assert Private(OnlyReplace(logistic("replace")), Gaussian(), every(1), BUDGET, horizon=9).guarantee.other is None
+    assert (
+        Private(believed(OnlyReplace(logistic("replace"))), Gaussian(), every(1), BUDGET, horizon=9).guarantee.other
+        is None
+    )
 
 
 def test_releases_without_noise_have_no_other_number():
@@ -175,7 +179,9 @@ def test_releases_without_noise_have_no_other_number():
                 return made
             return replace(made, bound=lambda t: np.where(t > 3, made.at(t), 0.0))
 
-    assert Private(Later(logistic("replace")), Gaussian(), every(1), BUDGET, horizon=9).guarantee.other is None
+    assert (
+        Private(believed(Later(logistic("replace"))), Gaussian(), every(1), BUDGET, horizon=9).guarantee.other is None
+    )
 
 
 def test_a_resumed_stream_prints_the_numbers_that_it_began_with(tmp_path):

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from instances import OwnSums
 from taciturn import (
     BLT,
     EWOO,
@@ -38,6 +39,7 @@ from taciturn import (
     SquareRoot,
     StateConflict,
     Unprovable,
+    Vector,
     at,
     every,
     grid,
@@ -68,6 +70,17 @@ def staged(learner=None, mechanism=None, **changes):
     """Three stages and a learner on 60 rows."""
     given = {"schedule": every(6), "privacy": BUDGET, "horizon": ROWS, "stages": STAGES} | changes
     return Staged(learner or FTRL(PROBLEM), mechanism or BLT(), **given)
+
+
+def test_a_learner_of_ones_own_follows_stages():
+    """On the problem as stages find it: its contributions are clipped there, too, however the stream is cut."""
+    own = OwnSums(PROBLEM, Vector(PROBLEM.size, 0.5))
+    private = staged(own, seed=1)
+    _, whole = run_in(private, ())
+    _, parts = run_in(private, (3, 30, 47))
+    assert [(t, noisy.tolist()) for t, noisy, _ in parts] == [(t, noisy.tolist()) for t, noisy, _ in whole]
+    assert private.guarantee.rests_on == "enforced"
+    assert staged(IGD(replace(PROBLEM, ridge=0.1)), Gaussian()).guarantee.rests_on == "proven"
 
 
 def run_in(private, cuts, X=X, y=Y, **arguments):

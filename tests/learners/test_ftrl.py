@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from instances import LOSSES, Distance, labels_of
+from instances import LOSSES, Distance, believed, labels_of
 from learners.cases import VECTOR_LOSSES
 from taciturn import (
     FTRL,
@@ -168,7 +168,7 @@ class Spy(FTRL):
 def test_gradients_are_taken_at_released_points(rounds):
     """The data-free first point, then the last release; every example of a block at the same one."""
     problem, rng = Problem(Logistic(), L2Ball(1.0), 2), np.random.default_rng(2)
-    private = Private(Spy(problem), BLT(), every(rounds), BUDGET, 12, seed=1)
+    private = Private(believed(Spy(problem)), BLT(), every(rounds), BUDGET, 12, seed=1)
     SEEN.clear()
     _, releases = private.run(private.start(), rng.normal(size=(12, 2)), rng.choice([-1.0, 1.0], 12))
     public = [problem.first_point, *(release.point for release in releases)]

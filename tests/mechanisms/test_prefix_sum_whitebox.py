@@ -16,6 +16,7 @@ from itertools import count
 import numpy as np
 import pytest
 
+from instances import believed
 from mechanisms.strategies import STRATEGIES
 from taciturn import BLT, FTRL, Hinge, L2Ball, Privacy, Private, Problem, Squared, every, pftrl, private_sum
 from taciturn.mechanisms import release_noise as releases
@@ -227,6 +228,6 @@ class Peeking(FTRL):
 def test_gradients_at_exact_points_are_caught():
     """One example then moves every later gradient; at released points it moves its own alone."""
     problem, pair = Problem(Squared(), L2Ball(10.0), 1, label_bound=1.0, ridge=0.05), ((1.0, 1.0), (1.0, -1.0))
-    honest, peeking = (Private(made(problem), BLT(), every(1), BUDGET, T) for made in (FTRL, Peeking))
+    honest, peeking = (Private(believed(made(problem)), BLT(), every(1), BUDGET, T) for made in (FTRL, Peeking))
     assert play(Game(honest, pair), 0).apart < honest.guarantee.delivered.mu
     assert play(Game(peeking, pair), 0).apart > 1.2 * peeking.guarantee.delivered.mu

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from taciturn._util.html import card, facts, paragraph
 from taciturn._util.output import rounded_up
@@ -20,12 +20,19 @@ Neighbours = Literal["replace", "zero-out", "label"]
 Relation = Literal[Neighbours, "add-remove"]
 """The same; or, for costs of other libraries that a ledger records, one example is added or removed."""
 
+RestsOn = Literal["enforced", "proven", "unverified"]
+"""What the bound on a row's influence rests on: see `Guarantee.rests_on`."""
+
 _RELATIONS = {
     "replace": ("replacing any one example by another", "replacing all rows of any one user{} by others"),
     "zero-out": ("zeroing out any one example", "zeroing out all rows of any one user{}"),
     "label": ("changing the label of any one example", "changing the labels of all rows of any one user{}"),
 }
 _OTHERS = {"replace": "zero-out", "zero-out": "replace"}
+_BASES = {
+    "enforced": "enforced: what is added for it is clipped, whatever is computed from it",
+    "proven": "proven, in the documentation of its learner",
+}
 _SAMPLER_ENDS = 12
 """Standard deviations up to which Gaussian noise is drawn: `REACH` of `taciturn.noise.sampling`."""
 
@@ -52,6 +59,11 @@ class Guarantee:
     other : Cost, optional
         What the same noise delivers under the other relation, zero-out for replace and replace for zero-out, from the
         learner's certificate for that; None where none is known.
+    rests_on : {"enforced", "proven", "unverified"}
+        What the bound on the influence of one row rests on: every contribution is clipped to it, whatever is computed
+        from a row; a proof in this package; or a proof that nobody but its author answers for.
+    by : str
+        Whose proof it is, where it is unverified.
 
     Examples
     --------
@@ -69,6 +81,8 @@ class Guarantee:
     simulated: bool = False
     unit: Unit = EXAMPLE
     other: Cost | None = None
+    rests_on: RestsOn = "unverified"
+    by: str = ""
 
     @cached_property
     def proven(self) -> bool:
@@ -125,24 +139,36 @@ class Guarantee:
             seeded = " Simulation: not private." if self.simulated else ""
             return (
                 f"BROKEN: the {self.calibration} noise claims {claim}-differential privacy, and what it provably "
-                f"delivers is {truth}, for {change}.{self._elsewhere}{seeded}"
+                f"delivers is {truth}, for {change}.{self._elsewhere} {self.basis}{seeded}"
             )
         opening = "Simulation: not private. With secret noise the" if self.simulated else "The"
         verb = "would be" if self.simulated else "is"
         return (
             f"{opening} whole published sequence {verb} {claim}-differentially private: {change} changes the "
             f"probability of any outcome by at most a factor exp(epsilon), plus delta. {self._public} What the noise "
-            f"provably delivers: {truth}.{self._elsewhere}"
+            f"provably delivers: {truth}.{self._elsewhere} {self.basis}"
         )
 
     def _repr_html_(self) -> str:
         claim = f"({self.claimed.epsilon:.12g}, {self.claimed.delta:.12g})-differentially private"
         title = f"Simulation: not private (else {claim})" if self.simulated else claim
         told = [(name, f"epsilon = {_rounded_up(value)}") for name, value in self.epsilons.items()]
-        told += [("unit", str(self.unit)), ("calibration", self.calibration)]
+        told += [("unit", str(self.unit)), ("calibration", self.calibration), ("bound on a row", self.rests_on)]
         return card(
             title if self.proven else f"BROKEN: not {claim}", facts(told), paragraph(str(self)), alarm=not self.holds
         )
+
+    @property
+    def basis(self) -> str:
+        """What the bound on the influence of one row rests on, as a sentence.
+
+        >>> from taciturn.accounting.cost import gaussian
+        >>> Guarantee(Privacy(1.0, 1e-6), gaussian(0.05), "replace", rests_on="unverified", by="A. Author").basis
+        'The bound on the influence of one row is unverified: it rests on A. Author.'
+        """
+        if self.rests_on == "unverified":
+            return f"The bound on the influence of one row is unverified: it rests on {self.by or 'its author alone'}."
+        return f"The bound on the influence of one row is {_BASES[self.rests_on]}."
 
     @property
     def change(self) -> str:
@@ -182,6 +208,12 @@ class Guarantee:
             f"{features}The unit is {self.unit}: more rows than that keep their round and have no influence, and rows "
             f"without an id are {own}. The number and order of rows are public."
         )
+
+
+def least_certain(guarantees: Iterable[Guarantee]) -> Guarantee:
+    """The guarantee whose bound rests on the least, of those of the parts of one stream: all of them must hold."""
+    order = get_args(RestsOn)
+    return max(guarantees, key=lambda each: order.index(each.rests_on))
 
 
 def _rounded_up(epsilon: float) -> str:

@@ -20,6 +20,7 @@ from taciturn.accounting.memory_store import IN_MEMORY
 from taciturn.accounting.objective import delta_perturbed, epsilon_perturbed, log_moment, shift_of
 from taciturn.accounting.unit import EXAMPLE, Unit
 from taciturn.core.accounted import OTHER_SETTINGS, Accounted, Prepared, must_be_state
+from taciturn.core.contributions import stated_outside
 from taciturn.core.loop import fast_clip
 from taciturn.core.participation import Layers
 from taciturn.core.protocols import Calibrated, Certificate, damaged
@@ -201,7 +202,11 @@ class ObjectivePerturbation(Accounted):
     def guarantee(self) -> Guarantee:
         """The claimed budget and the delivered cost."""
         simulated = self.seed is not None
-        return Guarantee(self.privacy, self.total_cost, self.neighbours, "exact", simulated, EXAMPLE, self._other)
+        by = stated_outside(self.problem)
+        basis: dict[str, Any] = {"rests_on": "unverified" if by else "proven", "by": by}
+        return Guarantee(
+            self.privacy, self.total_cost, self.neighbours, "exact", simulated, EXAMPLE, self._other, **basis
+        )
 
     @property
     def _other(self) -> Cost | None:

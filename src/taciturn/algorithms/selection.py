@@ -39,7 +39,7 @@ from typing import Any, Literal, TypeVar
 
 from taciturn.accounting.cost import Cost, total
 from taciturn.accounting.gdp import SMALLEST, Privacy, epsilon_of
-from taciturn.accounting.guarantee import Guarantee
+from taciturn.accounting.guarantee import Guarantee, least_certain
 from taciturn.accounting.ledger import LedgerLike, as_ledger
 from taciturn.accounting.objective import epsilon_of_moments
 from taciturn.accounting.unit import EXAMPLE, Unit
@@ -181,7 +181,10 @@ class Selection:
     @cached_property
     def guarantee(self) -> Guarantee:
         """The claimed budget and the delivered cost."""
-        return Guarantee(self.privacy, self.total_cost, self.neighbours, "exact", self.simulated)
+        made = [each.guarantee for each in (*self.pilots, *self.finals, *([self.choice] if self.choice else []))]
+        least = least_certain(made)
+        basis: dict[str, Any] = {"rests_on": least.rests_on, "by": least.by}
+        return Guarantee(self.privacy, self.total_cost, self.neighbours, "exact", self.simulated, **basis)
 
     @property
     def simulated(self) -> bool:

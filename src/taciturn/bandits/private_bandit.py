@@ -111,7 +111,7 @@ class JointGuarantee(Guarantee):
     def of(cls, guarantee: Guarantee) -> JointGuarantee:
         """The same guarantee of the models."""
         g = guarantee
-        return cls(g.claimed, g.delivered, g.neighbours, g.calibration, g.simulated, g.unit, g.other)
+        return cls(g.claimed, g.delivered, g.neighbours, g.calibration, g.simulated, g.unit, g.other, g.rests_on, g.by)
 
     def __str__(self) -> str:
         return f"{super().__str__()} {JOINT.format(epsilon=self.claimed.epsilon, delta=self.claimed.delta)}"

@@ -16,6 +16,7 @@ from __future__ import annotations
 from taciturn.checks.accountants import Accountant
 from taciturn.checks.all import (
     check_accountant,
+    check_contribution,
     check_learner,
     check_ledger,
     check_loss,
@@ -42,6 +43,7 @@ __all__ = [
     "Spoiled",
     "StoreCase",
     "check_accountant",
+    "check_contribution",
     "check_learner",
     "check_ledger",
     "check_loss",

@@ -7,6 +7,7 @@ from typing import Any
 from taciturn.checks import (
     accountants,
     certificates,
+    contributions,
     learners,
     ledgers,
     losses,
@@ -25,6 +26,7 @@ from taciturn.checks.mechanisms import MechanismCase
 from taciturn.checks.readers import ReaderCase
 from taciturn.checks.stores import StoreCase
 from taciturn.checks.suite import Check, Report, run_checks
+from taciturn.core.contributions import Contributions, EntryLearner, entry
 from taciturn.core.protocols import Learner, Mechanism, complete, lacking
 from taciturn.errors import expect
 from taciturn.mechanisms.calibration import PrefixSum
@@ -71,9 +73,18 @@ def _must_be(name: str, thing: object, right: bool, example: str) -> None:
 
 def of_learner(learner: Learner, mechanism: Mechanism | None = None, effort: int = 1) -> list[Check]:
     """Checks of its certificate, of its methods, and of the private stream built from it."""
-    complete("a learner", learner, Learner, "check_learner(IGD(problem))")
-    case = LearnerCase(learner, mechanism, effort)
-    return [Check(function, case) for function in (*certificates.CHECKS, *learners.CHECKS, *wiring.CHECKS)]
+    made = entry(learner)
+    complete("a learner", made, Learner, "check_learner(IGD(problem))")
+    case = LearnerCase(made, mechanism, effort)
+    own = of_contribution(made.learner) if isinstance(made, Contributions) else []
+    return [*own, *(Check(function, case) for function in (*certificates.CHECKS, *learners.CHECKS, *wiring.CHECKS))]
+
+
+def of_contribution(learner: EntryLearner) -> list[Check]:
+    """Checks that contributions depend on their row alone, and can be read."""
+    learner = learner.learner if isinstance(learner, Contributions) else learner
+    _must_be("an entry learner", learner, hasattr(learner, "contribution"), "one that has contribution() and form")
+    return [Check(function, contributions.ContributionCase(learner)) for function in contributions.CHECKS]
 
 
 def of_mechanism(mechanism: Mechanism) -> list[Check]:
@@ -153,6 +164,35 @@ def check_learner(learner: Learner, mechanism: Mechanism | None = None, *, effor
     passed  certificate_survives_a_search: the worst pair found uses ... of the bound
     """
     return run_checks(_name(learner), of_learner(learner, mechanism, effort)).insist()
+
+
+def check_contribution(learner: EntryLearner) -> Report:
+    """Check what cannot be enforced of an entry learner: that a contribution depends on its row alone, and can be read.
+
+    `check_learner` has these checks, too.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from taciturn import Index, L2Ball, Linear, Problem
+    >>> from taciturn.checks import ContractBroken, check_contribution
+    >>> class Remembering:
+    ...     problem, form, seen = Problem(Linear(), L2Ball(1.0), 1, label_bound=1.0), Index(2), [0]
+    ...
+    ...     def contribution(self, row, label, released):
+    ...         self.seen[0] += 1  # of the class: no copy forgets it
+    ...         return self.seen[0] % 2
+    ...
+    ...     def decide(self, t, noisy, noise_sd):
+    ...         return self.problem.domain.project(noisy[:1])
+    >>> try:
+    ...     check_contribution(Remembering())
+    ... except ContractBroken as error:
+    ...     print(error)
+    1 of 2 checks of Remembering failed:
+    - contribution_depends_on_its_row_alone: the contribution of a row is another one when it is computed again, ...
+    """
+    return run_checks(_name(learner), of_contribution(learner)).insist()
 
 
 def check_mechanism(mechanism: Mechanism) -> Report:

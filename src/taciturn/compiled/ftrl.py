@@ -23,6 +23,8 @@ from taciturn.compiled.losses import slope
 from taciturn.compiled.multiclass import multi_hinge, softmax, target
 from taciturn.compiled.sets import nearest, project
 
+_CLIPS_ABOVE = 1.0 + 2.0**-40  # which certificates charge: slopes that rounding alone makes longer stay as they are
+
 
 @compiled
 def through_blt(
@@ -245,5 +247,11 @@ def _slopes(loss: Code, steepest: float, y: float, scores: Any) -> None:
             scores[k] -= target(loss[0], k, y, len(scores))
     elif loss[0] == MULTI_HINGE:
         multi_hinge(scores, y)
+    if len(scores) > 1:
+        squared = 0.0
+        for k in range(len(scores)):
+            squared += scores[k] * scores[k]
+        if squared > (steepest * _CLIPS_ABOVE) ** 2:
+            scores *= steepest / math.sqrt(squared)
     else:
         scores[0] = min(max(slope(loss[0], loss[1], loss[2], scores[0], y), -steepest), steepest)

@@ -265,4 +265,5 @@ def plan_report(made: Plan) -> list[RenderableType]:
     delta = [] if made.delta_warning is None else [f"[bold]Warning:[/bold] {made.delta_warning}"]
     missing = [escape(left_out(made.not_compared))] if made.not_compared else []
     chain = [escape(f"{number}. {line}") for number, line in enumerate(made.chain, 1)]
-    return [f"[bold]{made.method}[/bold]: {made.why}.", *chain, table, noise, *missing, verdict, *delta]
+    basis = escape(made.basis)
+    return [f"[bold]{made.method}[/bold]: {made.why}.", *chain, table, noise, *missing, basis, verdict, *delta]

@@ -22,13 +22,14 @@ import os
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
 from taciturn._util.arrays import Array
 from taciturn._util.atomic import replaced
 from taciturn.accounting.cost import Spent
+from taciturn.accounting.guarantee import RestsOn
 from taciturn.columns.declaration import Section
 from taciturn.columns.labels import probabilities
 from taciturn.contract.contract import Contract, contract_of
@@ -130,6 +131,8 @@ class Model:
         What the noise delivers at the contract's delta, by neighbour relation; None where there is no finite epsilon.
     found : Found, optional
         What stages have found before the model was learnt.
+    rests_on : {"enforced", "proven", "unverified", ""}
+        What the guarantee's bound on a row rests on (`taciturn.Guarantee`); empty in the file of an earlier version.
 
     Examples
     --------
@@ -150,6 +153,7 @@ class Model:
     simulated: bool
     delivered_epsilon: dict[str, float | None] = field(default_factory=dict)
     found: Found | None = None
+    rests_on: str = ""
 
     @cached_property
     def problem(self) -> Problem:
@@ -173,6 +177,7 @@ class Model:
             "format": FORMAT,
             "guarantee": self.guarantee,
             "delivered_epsilon": self.delivered_epsilon,
+            "rests_on": self.rests_on,
             "simulated": self.simulated,
             "spent": {"epsilon": _finite(self.spent.epsilon), "delta": self.spent.delta},
             "round": self.round,
@@ -240,7 +245,10 @@ def model_of(
         delivered_epsilon = stream.plan.private.guarantee.as_data()
     spent = spent or stream.spent
     found = found_in(stream.problem) if stream.k else None
-    return Model(contract, stream.model, last, stream.k, spent, guarantee, simulated, delivered_epsilon, found)
+    rests_on = stream.plan.private.guarantee.rests_on
+    return Model(
+        contract, stream.model, last, stream.k, spent, guarantee, simulated, delivered_epsilon, found, rests_on
+    )
 
 
 def write_model(
@@ -307,6 +315,7 @@ def _model(file: Section) -> Model:
         file.flag("simulated", True),
         _delivered(file),
         _found(contract, file),
+        file.choice("rests_on", ("", *get_args(RestsOn)), ""),
     )
     file.take("format")
     for section in (file, spent):

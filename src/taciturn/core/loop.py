@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array, Arrays, Integers
 from taciturn.core.block_sums import TWICE, BlockSums, Digest, as_sum, check_part, settings_of
+from taciturn.core.contributions import entry
 from taciturn.core.protocols import Calibrated, Learner, SumLearner
 from taciturn.core.release import Collected, Releases
 from taciturn.core.schedule import At, Timetable
@@ -337,6 +338,7 @@ class BlockAdder:
     """
 
     def __init__(self, learner: Learner, point: Any, compiled: bool = True) -> None:
+        learner = entry(learner)
         self.learner = as_sum(learner)
         self.compiled = compiled
         self._point = learner.problem.first_point

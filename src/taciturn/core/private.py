@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -37,6 +37,7 @@ from taciturn.accounting.memory_store import IN_MEMORY
 from taciturn.accounting.unit import EXAMPLE, Example, Unit, User
 from taciturn.core.accounted import OTHER_SETTINGS, Accounted, Prepared, must_be_state
 from taciturn.core.block_sums import Admission, BlockSums, as_sum
+from taciturn.core.contributions import entry, wired
 from taciturn.core.fingerprint import derived_from
 from taciturn.core.hashed_rows import HashedAdmission, HashedRows, Map
 from taciturn.core.loop import Loop, Pass, SumLoop, has_known_arrays, pass_for
@@ -125,6 +126,7 @@ class Private(Accounted):
         one_of("calibration", self.calibration, get_args(Calibration))
         expect("privacy", self.privacy, isinstance(self.privacy, Privacy), "Privacy(epsilon=1.0, delta=1e-6)")
         expect("schedule", self.schedule, isinstance(self.schedule, Schedule), "every(1) or geometric(1.1)")
+        object.__setattr__(self, "learner", entry(self.learner))
         complete("learner", self.learner, Learner, "IGD(problem)")
         complete("mechanism", self.mechanism, Mechanism, "Gaussian() or BLT()")
         expect("unit", self.unit, isinstance(self.unit, Example | User), "Example() or User(rows=4)")
@@ -137,6 +139,7 @@ class Private(Accounted):
         accepts = self.mechanism.accepts
         if certificate.kind != accepts:
             raise Unprovable(misfit(certificate, type(self.learner).__name__, type(self.mechanism).__name__, accepts))
+        wired(self.learner)
         horizon = self.timetable.horizon
         most = self._most_rounds
         if horizon is not None and horizon > most:
@@ -458,7 +461,9 @@ class Private(Accounted):
         claimed, delivered = self.calibrated.claimed, self.total_cost
         simulated = self.seed is not None
         other = self._under_the_other_relation
-        return Guarantee(claimed, delivered, self.problem.neighbours, self.calibration, simulated, self.unit, other)
+        own = self.learner.certificate
+        made = partial(Guarantee, claimed, delivered, self.problem.neighbours, self.calibration, simulated, self.unit)
+        return made(other, own.rests_on, own.by)
 
     @property
     def _under_the_other_relation(self) -> Cost | None:

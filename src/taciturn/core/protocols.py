@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from taciturn._util.arrays import Array, Arrays, Integers
 from taciturn.accounting.cost import Cost
 from taciturn.accounting.gdp import Privacy
+from taciturn.accounting.guarantee import RestsOn
 from taciturn.accounting.paper import PaperNoise
 from taciturn.accounting.unit import ONCE, Participation, Unit
 from taciturn.core.schedule import Timetable
@@ -67,6 +68,14 @@ class Certificate:
     steady : bool
         Whether `at(t)` and `most` hold for t the number of examples between two releases, and so in a stream that never
         ends: a statistic depends on the examples since the last release alone, and on released points (entry).
+    rests_on : {"enforced", "proven", "unverified"}
+        What the bound rests on: contributions are clipped to a form, and the bound is the form's, whatever is computed
+        from a row; it is proven in this package, and smaller than clipping alone would make it, or for what is not
+        clipped; or nobody but the author of the learner, or of its loss or set, has proven it.
+    by : str
+        Whose proof it is, where it is unverified.
+    enforced_factor : float, optional
+        How many times as large the bound, and so the noise, would be if it were enforced; None where it cannot be.
 
     Examples
     --------
@@ -87,6 +96,9 @@ class Certificate:
     participation: Participation = ONCE
     norm: float | None = None
     steady: bool = False
+    rests_on: RestsOn = "unverified"
+    by: str = ""
+    enforced_factor: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "magnitude", float_or_nan(self.magnitude))  # a mechanism rejects what is not finite
@@ -263,7 +275,9 @@ class SumLearner(Learner):
 
 def is_sum(learner: object) -> bool:
     """Whether a learner is a `SumLearner`; a subclass that overrides `absorb` alone is none."""
-    return restores(learner, "to_integers", "absorb")
+    from taciturn.core.contributions import Unverified  # here: forms state certificates
+
+    return restores(learner.learner if isinstance(learner, Unverified) else learner, "to_integers", "absorb")
 
 
 def centered(center: Any, problem: Problem) -> tuple[float, ...]:

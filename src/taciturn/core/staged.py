@@ -35,7 +35,7 @@ from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -44,12 +44,13 @@ from numpy.typing import NDArray
 from taciturn._util.arrays import Array, Arrays, Integers
 from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.gdp import Privacy, epsilon_of
-from taciturn.accounting.guarantee import Guarantee
+from taciturn.accounting.guarantee import Guarantee, least_certain
 from taciturn.accounting.ledger import LedgerLike, as_ledger
 from taciturn.accounting.ledger_rules import ONE_OFF
 from taciturn.accounting.unit import User
 from taciturn.core.accounted import Prepared, must_be_state
 from taciturn.core.block_sums import BlockSums
+from taciturn.core.contributions import wired
 from taciturn.core.participation import UserRecords
 from taciturn.core.private import Private
 from taciturn.core.protocols import Calibrated, Certificate, Learner, Mechanism, damaged
@@ -183,7 +184,9 @@ class Staged(Private):
         """What is claimed and what is delivered, for everything that can ever be published, stages included."""
         simulated = self.seed is not None
         other = self._under_the_other_relation
-        return Guarantee(self.privacy, self.total_cost, self.neighbours, "exact", simulated, self.unit, other)
+        least = least_certain(part.guarantee for part in self.parts)
+        made = partial(Guarantee, self.privacy, self.total_cost, self.neighbours, "exact", simulated, self.unit, other)
+        return made(least.rests_on, least.by)
 
     @property
     def _under_the_other_relation(self) -> Cost | None:
@@ -352,10 +355,9 @@ class Staged(Private):
         part = self.parts[len(found)]
         problem = self._problem_after(found)
         if len(found) < len(self.stages):
-            learner = self.stages[len(found)].learner(problem, found)
+            learner = wired(self.stages[len(found)].learner(problem, found))
         else:
-            made: Any = part.learner
-            learner = replace(made, problem=problem)
+            learner = part.learner.on_problem(problem)
         one = copy(part)  # with its noise: what was found does not change the certificate
         object.__setattr__(one, "learner", learner)
         if learner.statistic_size != part.learner.statistic_size or (one._certified > part._certified * _SAME).any():

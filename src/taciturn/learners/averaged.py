@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
@@ -69,8 +69,9 @@ class Averaged(Learner):
         formula = f"mean of {inner.formula} from {self.first} to t"
         lemma = f"proof in taciturn.learners.averaged; {inner.lemma}"
         moved_by = "one example moves every later mean"
+        basis: dict[str, Any] = {"rests_on": inner.rests_on, "by": inner.by}
         return Certificate(
-            "l2", "tail", formula, self._sensitivity, inner.magnitude, moved_by, lemma, self._paper_noise
+            "l2", "tail", formula, self._sensitivity, inner.magnitude, moved_by, lemma, self._paper_noise, **basis
         )
 
     def start(self) -> Arrays:

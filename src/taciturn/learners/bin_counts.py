@@ -15,6 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from taciturn._util.arrays import Array, Arrays, Integers, fixed
+from taciturn.core.contributions import rests
 from taciturn.core.protocols import Certificate, Learner
 from taciturn.errors import InvalidInput, Unprovable
 from taciturn.learners.exact_sums import MOST, MOVES_ITS_OWN
@@ -147,7 +148,8 @@ class BinCounts(Learner):
         moved = math.sqrt(self.columns * moved) * (1.0 + 2.0**-40)
         bound = partial(_up_to_most, moved)
         lemma = "proof in taciturn.learners.bin_counts.BinCounts"
-        return Certificate("l2", "entry", f"{moved:.5g}", bound, 1.0, MOVES_ITS_OWN, lemma, most=MOST)
+        basis = rests(self.problem, moved, moved)  # counts are made here, of numbers of bins
+        return Certificate("l2", "entry", f"{moved:.5g}", bound, 1.0, MOVES_ITS_OWN, lemma, most=MOST, **basis)
 
     def start(self) -> Arrays:
         """Nothing yet."""

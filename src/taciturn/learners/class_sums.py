@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from taciturn._util.arrays import Array, Arrays, Integers
+from taciturn.core.contributions import rests
 from taciturn.core.protocols import Certificate, Learner
 from taciturn.errors import Unprovable
 from taciturn.learners.exact_sums import LATTICE_UNITS, MOST, MOVES_ITS_OWN, entry_bound, lattice_of, lattice_units
@@ -94,9 +95,9 @@ class ClassSums(Learner):
         bound = partial(entry_bound, moved, R, 0)
         lemma = "proof in taciturn.ClassSums"
         norm = R * (1.0 + 2.0**-40)
-        return Certificate(
-            "l2", "entry", f"{moved:.5g}", bound, R, MOVES_ITS_OWN, lemma, most=MOST, norm=norm, steady=True
-        )
+        basis = rests(self.problem, moved, moved)  # rows are clipped, and have no negative entries
+        made = partial(Certificate, "l2", "entry", f"{moved:.5g}", bound, R, MOVES_ITS_OWN, lemma)
+        return made(most=MOST, norm=norm, steady=True, **basis)
 
     def start(self) -> Arrays:
         """Nothing yet."""

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from taciturn._util.arrays import Array, Arrays, Integers, fixed
+from taciturn.core.contributions import rests
 from taciturn.core.protocols import Certificate, Learner
 from taciturn.errors import Unprovable, expect, integer
 from taciturn.problem.losses import Absolute, Advice, Hinge, Huber, Linear, Logistic, Quantile, Squared
@@ -132,7 +133,8 @@ class EWOO(Learner):
         magnitude = MOST * (self.most_steps + float(np.max(self.ridge_steps))) * self.step
         moved_by = "one example moves the losses in every later statistic"
         lemma = "proof in taciturn.EWOO"
-        return Certificate("range", "tail", formula, self._moved, magnitude, moved_by, lemma, most=MOST)
+        basis = rests(self.problem)
+        return Certificate("range", "tail", formula, self._moved, magnitude, moved_by, lemma, most=MOST, **basis)
 
     def _moved(self, t: Array) -> Array:
         """The certified range: the same for every t as long as sums are exact."""

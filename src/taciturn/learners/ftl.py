@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from taciturn._util.arrays import Array, Arrays
+from taciturn.core.contributions import rests
 from taciturn.core.protocols import Certificate
 from taciturn.errors import Unprovable, not_negative
 from taciturn.learners.iterate import MOVED_BY, IterateLearner, check_solvable
@@ -99,7 +100,14 @@ class FTL(IterateLearner):
         denominator = f"{self.problem.ridge:g} t" + (f" + {self.extra_ridge:g}" if self.extra_ridge else "")
         formula = f"{self._gradient_diameter:.5g}/({denominator})"
         return Certificate(
-            "l2", "tail", formula, self._sensitivity, self.longest_iterate, MOVED_BY, "proof in taciturn.FTL"
+            "l2",
+            "tail",
+            formula,
+            self._sensitivity,
+            self.longest_iterate,
+            MOVED_BY,
+            "proof in taciturn.FTL",
+            **rests(self.problem),
         )
 
     def start(self) -> Arrays:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from taciturn._util.arrays import Array, Arrays, Integers
+from taciturn.core.contributions import rests
 from taciturn.core.protocols import Certificate, Learner, centered, length_from
 from taciturn.errors import InvalidInput, Unprovable, not_negative, positive
 from taciturn.learners.exact_sums import (
@@ -138,9 +139,10 @@ class FTRL(Learner):
         lemma = "proof in taciturn.FTRL"
         largest = self.magnitude
         norm = longest_row(largest, largest, self.statistic_size)
-        return Certificate(
-            "l2", "entry", f"{moved:.5g}", bound, largest, MOVES_ITS_OWN, lemma, most=MOST, norm=norm, steady=True
-        )
+        p = self.problem
+        basis = rests(p, moved, (2.0 if p.neighbours in ("replace", "label") else 1.0) * p.lipschitz)
+        made = partial(Certificate, "l2", "entry", f"{moved:.5g}", bound, largest, MOVES_ITS_OWN, lemma)
+        return made(most=MOST, norm=norm, steady=True, **basis)
 
     @property
     def first_point(self) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from taciturn._util.arrays import Array, Arrays
 from taciturn.accounting import paper
 from taciturn.accounting.gdp import Privacy
+from taciturn.core.contributions import rests
 from taciturn.core.protocols import Certificate
 from taciturn.errors import Unprovable, one_of
 from taciturn.learners.iterate import MOVED_BY, IterateLearner
@@ -78,9 +79,8 @@ class GIGA(IterateLearner):
         else:
             formula = f"{scale:.5g}/(t+{round(self.delay, 4):g})"
         lemma = "Lemma 5 of the paper, corrected; proof in taciturn.GIGA"
-        return Certificate(
-            "l2", "tail", formula, self._sensitivity, self.longest_iterate, MOVED_BY, lemma, self._paper_noise
-        )
+        made = partial(Certificate, "l2", "tail", formula, self._sensitivity, self.longest_iterate, MOVED_BY, lemma)
+        return made(self._paper_noise, **rests(self.problem))
 
     def _paper_noise(
         self, privacy: Privacy, horizon: int, rounds: Array, reading: paper.Reading

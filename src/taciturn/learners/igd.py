@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from taciturn._util.arrays import Array, Arrays
 from taciturn.accounting import paper
 from taciturn.accounting.gdp import Privacy
+from taciturn.core.contributions import rests
 from taciturn.core.protocols import Certificate
 from taciturn.errors import Unprovable, positive
 from taciturn.learners.implicit_step import implicit_step, prox_in_set, steps_by_slopes
@@ -68,9 +69,8 @@ class IGD(IterateLearner):
         """`Gd/(alpha·(t+1))` and the share of rounding errors."""
         formula = f"{self.problem.gradient_diameter / self.problem.ridge:.5g}/(t+1)"
         lemma = "Lemma 4 of the paper, corrected; proof in taciturn.IGD"
-        return Certificate(
-            "l2", "tail", formula, self._sensitivity, self.longest_iterate, MOVED_BY, lemma, self._paper_noise
-        )
+        made = partial(Certificate, "l2", "tail", formula, self._sensitivity, self.longest_iterate, MOVED_BY, lemma)
+        return made(self._paper_noise, **rests(self.problem))
 
     def inertia(self, t: Values) -> Values:
         """`A_t + alpha_t = alpha·(t + 1)`."""
@@ -177,7 +177,9 @@ class FadingIGD(IGD):
         """`Gd/(A_t + alpha_t)` and the share of rounding errors."""
         formula = f"{self.problem.gradient_diameter / self.strength:.5g}/(1.333 t^0.75 + t^-0.25)"
         lemma = "proof in taciturn.FadingIGD"
-        return Certificate("l2", "tail", formula, self._sensitivity, self.longest_iterate, MOVED_BY, lemma)
+        return Certificate(
+            "l2", "tail", formula, self._sensitivity, self.longest_iterate, MOVED_BY, lemma, **rests(self.problem)
+        )
 
     def inertia(self, t: Values) -> Values:
         """`A_t + alpha_t`."""

@@ -13,6 +13,7 @@ from taciturn._util.arrays import Array, Arrays, Integers, fixed
 from taciturn.accounting import paper
 from taciturn.accounting.errata import quadratic_pair
 from taciturn.accounting.gdp import Privacy
+from taciturn.core.contributions import rests
 from taciturn.core.protocols import Certificate, Learner, centered, length_from
 from taciturn.errors import InvalidInput, Unprovable, not_negative, positive
 from taciturn.learners.exact_sums import (
@@ -138,11 +139,14 @@ class QFTL(Learner):
             largest = self.w * self.problem.norm_bound * self.label_bound
             bound = partial(product_bound, moved, largest, self.problem.size)
             papers = None
+        basis = rests(self.problem, moved, moved)  # products are made here, of clipped rows and labels
+        if self.problem.neighbours == "label":  # that features are the same in both worlds is proven above
+            basis = rests(self.problem)
         lemma = "proof in taciturn.accounting.errata.quadratic_pair"
         R = self.problem.norm_bound
         norm = longest_row(R * math.hypot(R, self.w * self.label_bound), self._magnitude, self.statistic_size)
         made = partial(Certificate, "l2", "entry", f"{moved:.5g}", bound, self._magnitude, MOVES_ITS_OWN, lemma)
-        return made(papers, MOST, norm=norm, steady=True)
+        return made(papers, MOST, norm=norm, steady=True, **basis)
 
     @property
     def first_point(self) -> Array:

@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from taciturn._util.arrays import Array, Arrays, Integers
+from taciturn.core.contributions import rests
 from taciturn.core.protocols import Certificate, Learner
 from taciturn.learners.exact_sums import MOST, MOVES_ITS_OWN, PRODUCT_UNITS, in_units, product_bound, unit_of
 from taciturn.problem.problem import Problem
@@ -63,7 +64,8 @@ class SecondMoment(Learner):
         moved = R * R * (1.0 if self.problem.neighbours == "zero-out" else math.sqrt(2.0)) * (1.0 + 1e-12)
         bound = partial(product_bound, moved, R * R, self.statistic_size)
         lemma = "proof in taciturn.learners.second_moment.SecondMoment"
-        return Certificate("l2", "entry", f"{moved:.5g}", bound, R * R, MOVES_ITS_OWN, lemma, most=MOST)
+        basis = rests(self.problem, moved, moved)  # products are made here, of clipped rows
+        return Certificate("l2", "entry", f"{moved:.5g}", bound, R * R, MOVES_ITS_OWN, lemma, most=MOST, **basis)
 
     def start(self) -> Arrays:
         """Nothing yet."""

@@ -11,6 +11,7 @@ import numpy as np
 from taciturn._util.arrays import Array, Arrays, Integers
 from taciturn.accounting import paper
 from taciturn.accounting.gdp import Privacy
+from taciturn.core.contributions import rests
 from taciturn.core.protocols import Certificate, Learner
 from taciturn.learners.exact_sums import (
     LATTICE_UNITS,
@@ -55,9 +56,9 @@ class VectorSum(Learner):
         lemma = "the triangle inequality"
         norm = longest_row(R, R, self.statistic_size)
         papers = self._paper_noise
-        return Certificate(
-            "l2", "entry", f"{moved:.5g}", bound, R, MOVES_ITS_OWN, lemma, papers, MOST, norm=norm, steady=True
-        )
+        basis = rests(self.problem, moved, 2.0 * R if self.problem.neighbours in ("replace", "label") else R)
+        made = partial(Certificate, "l2", "entry", f"{moved:.5g}", bound, R, MOVES_ITS_OWN, lemma)
+        return made(papers, MOST, norm=norm, steady=True, **basis)
 
     def start(self) -> Arrays:
         """Nothing yet."""

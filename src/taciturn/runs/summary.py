@@ -94,6 +94,7 @@ def as_data(run: Exported, contract: Contract, ending: Ending, report: bool = Tr
         "budget": {"epsilon": most.epsilon, "delta": most.delta},
         "guarantee": guarantee(run, contract),
         "delivered_epsilon": delivered_epsilon(run),
+        "rests_on": run.stream.plan.private.guarantee.rests_on,
         "drift": None if (drift := run.stream.drift) is None else drift.as_data(),
         "adopted": run.saved.earlier != FREE,
         "simulated": run.stream.plan.private.seed is not None,

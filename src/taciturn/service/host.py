@@ -219,6 +219,7 @@ class Host:
             self.simulated,
             {} if self.earlier != FREE else self.private.guarantee.as_data(),
             self._stages() if k else None,
+            self.private.guarantee.rests_on,
         )
 
     def _stages(self) -> Found | None:
