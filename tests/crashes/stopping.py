@@ -36,10 +36,7 @@ class Trap:
         for name in STEPS:
             patch.setattr(os, name, self.guarded(name, getattr(os, name)))
         for backend in (Sqlite, Postgres):
-            begin = backend.begin
-            patch.setattr(
-                backend, "begin", lambda own, at, write, begin=begin: self.begun(begin(own, at, write), write)
-            )
+            patch.setattr(backend, "begin", self.begun(backend.begin))
             patch.setattr(backend, "commit", self.guarded("commit", backend.commit))
 
     def begun(self, begin):
