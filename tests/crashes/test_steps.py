@@ -142,7 +142,7 @@ def test_a_planted_fault_is_caught(tmp_path, request, monkeypatch, owner, name, 
     driver, _ = Places("SQLite", request, tmp_path).new("file")
     monkeypatch.setattr(owner, name, planted)
     with pytest.raises((AssertionError, StateConflict)):
-        stop_everywhere(driver, monkeypatch, "before")
+        stop_everywhere(driver, monkeypatch, "before", stride=3)
 
 
 # Something else happens when a commit begins.
