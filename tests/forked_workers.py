@@ -13,7 +13,7 @@ def context():
     """
     made = multiprocessing.get_context("forkserver")
     if not getattr(context, "started", False):
-        made.set_forkserver_preload(["pytest", "stored_stream", "served"])
+        made.set_forkserver_preload(["pytest", "warm_drivers", "served"])
         before = os.environ.get("PYTHONPATH")
         os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)  # the server finds modules by it, in Python before 3.14
         try:

@@ -64,10 +64,10 @@ def some_rows(count, seed=0):
     ]
 
 
-def service_at(address, *, horizon=100_000, release=10, ledger=None, **settings):
+def service_at(address, *, horizon=100_000, release=10, ledger=None, contract=None, **settings):
     """A service with one stream, and the secret of a token for everything."""
     service = Service(Store(address), **settings)
-    service.create(NAME, contract_of(declared(horizon, release)), ledger)
+    service.create(NAME, contract_of(contract or declared(horizon, release)), ledger)
     return service, service.tokens.create(["admin"])[1]
 
 

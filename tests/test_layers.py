@@ -7,9 +7,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import taciturn
+from cases import each
 
 SOURCE = Path(__file__).parents[1] / "src"
 
@@ -122,12 +121,12 @@ def objection(own: str, name: str) -> str:
 MODULES = {module_name(path): path for path in sorted(SOURCE.glob("taciturn/**/*.py"))}
 
 
-@pytest.mark.parametrize("module", MODULES)
+@each("module", MODULES)
 def test_imports_point_left(module):
     assert offences(module, MODULES[module].read_text(encoding="utf-8")) == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("module", "source", "why"),
     [
         ("taciturn.errors", "import taciturn.core.private", "core lies to the right of errors"),
@@ -179,7 +178,7 @@ def test_a_planted_import_is_named(module, source, why):
     assert why in offence
 
 
-@pytest.mark.parametrize(
+@each(
     ("module", "source"),
     [
         ("taciturn.__init__", "from taciturn.cli.app import app"),

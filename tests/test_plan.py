@@ -391,11 +391,11 @@ def test_the_burn_in_is_the_round_after_the_last_release_of_too_little_signal(ho
 def test_many_releases_are_planned_and_compared_without_looking_at_each():
     """A million of them took minutes, and strategies that cannot hold so many made the whole plan fail."""
     problem = Problem(Logistic(), L2Ball(2.0), dimension=5)
-    start = time.monotonic()
+    start = time.process_time()
     data = recommend(problem, Privacy(1.0, 1e-6), 2**20, schedule=every(1)).as_data()
     assert data["burn_in"] < 2**20
     assert data["not_compared"] == {}
-    assert time.monotonic() - start < 60.0
+    assert time.process_time() - start < 60.0
 
 
 @pytest.mark.parametrize("error", [InvalidInput("Take a smaller epsilon."), MemoryError()])

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from cases import each
 
 SOURCE = Path(__file__).parents[1] / "src"
 
@@ -120,12 +120,12 @@ def draws(module: str, source: str) -> list[str]:
 MODULES = {module_name(path): path for path in sorted(SOURCE.glob("taciturn/**/*.py"))}
 
 
-@pytest.mark.parametrize("module", MODULES)
+@each("module", MODULES)
 def test_no_generator_but_the_sampler(module):
     assert draws(module, MODULES[module].read_text(encoding="utf-8")) == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("source", "used"),
     [
         ("import random", "random"),
@@ -159,14 +159,14 @@ def test_no_generator_but_the_sampler(module):
         ("r = __import__('secrets')", "secrets"),
     ],
 )
-@pytest.mark.parametrize("module", ["taciturn.core.private", "taciturn.mechanisms.gaussian"])
+@each("module", ["taciturn.core.private", "taciturn.mechanisms.gaussian"])
 def test_a_planted_generator_is_named(module, source, used):
     offences = draws(module, source)
     assert offences
     assert all(f"uses {used}" in offence for offence in offences)
 
 
-@pytest.mark.parametrize(
+@each(
     ("module", "source"),
     [
         ("taciturn.noise.sampling", "import secrets\nx = np.random.default_rng(1)"),
@@ -258,7 +258,7 @@ def meetings(module: str, source: str) -> list[str]:
     return [f"{module}:{f.lineno} {f.name} draws noise beside exact rows" for f in both]
 
 
-@pytest.mark.parametrize("module", MODULES)
+@each("module", MODULES)
 def test_exact_data_and_noise_meet_in_three_places(module):
     assert meetings(module, MODULES[module].read_text(encoding="utf-8")) == []
 
@@ -272,7 +272,7 @@ def test_the_places_are_there():
         assert kinds == {"draws", "encodes"}, module
 
 
-@pytest.mark.parametrize(
+@each(
     "source",
     [
         "noise = calibrated.noise(seed, 1, 10)",
@@ -292,13 +292,13 @@ def test_the_places_are_there():
         "drawn = getattr(calibrated, 'noise')(None, 1, 1)",
     ],
 )
-@pytest.mark.parametrize("module", ["taciturn.core.private", "taciturn.learners.igd", "taciturn.estimators.stream"])
+@each("module", ["taciturn.core.private", "taciturn.learners.igd", "taciturn.estimators.stream"])
 def test_a_planted_meeting_is_named(module, source):
     (offence,) = [o for o in meetings(module, source) if "draws" in o or "encodes" in o][-1:]
     assert offence.startswith(module)
 
 
-@pytest.mark.parametrize(
+@each(
     "source",
     [
         "def encode(self, secret, row, k):\n    return secret, row + lattice_normal(1.0, row.shape)",
@@ -310,7 +310,7 @@ def test_a_mechanism_that_adds_its_own_noise_is_named(source):
     assert meetings("taciturn.mechanisms.mine", source)
 
 
-@pytest.mark.parametrize(
+@each(
     ("module", "source"),
     [
         ("taciturn.core.loop", "x = calibrated.encode(secret, row, k)[1] + calibrated.noise(seed, k, 1)[0]"),

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import base64
 import os
-import random
 import re
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from engines.test_files import FILES, ROWS, batched, covered, list_map, outbox, write
 from engines.test_pool import CONTRACTS
+from killing import kill_repeatedly
 from taciturn import spark as engine
 from taciturn.core.state import read_state
 from taciturn.engines.files import FileStream
@@ -130,6 +129,7 @@ import sys
 from pathlib import Path
 sys.path[:0] = {paths!r}
 from engines.test_pool import CONTRACTS
+from killing import kill_repeatedly
 from taciturn import spark as engine
 from taciturn.store import Store
 master, folder, store, size, name, log = sys.argv[1:]
@@ -221,38 +221,44 @@ def test_covertype_twenty_times_is_learnt_as_by_one_process(session, data_file, 
     assert sum(count for _, count in stream.learnt().files) == 11_620_240
 
 
+class Killed:
+    """A driver with its JVM, for `killing`."""
+
+    def __init__(self, tmp_path):
+        self.folder, _, self.expected = written(tmp_path, count=48)
+        self.store = tmp_path / "stream.db"
+
+    def stream(self):
+        return FileStream(Store(self.store), CONTRACT, list_map, folder=self.folder, seed=3)
+
+    def start(self):
+        self.process = driver("local[1]", self.folder, self.store, 1)
+
+    def runs(self):
+        return self.process.poll() is None
+
+    def progress(self):
+        return self.stream().learnt().batch if self.store.exists() and self.store.stat().st_size else -1
+
+    def kill(self):
+        os.killpg(self.process.pid, signal.SIGKILL)  # the JVM, too
+        self.process.wait()
+
+    def check(self, exactly=True):
+        if self.progress() >= 0:
+            covered(self.stream())
+            assert self.expected.startswith(outbox(self.stream()))
+
+    def finish(self):
+        self.start()
+        assert self.process.wait(600) == 0, self.process.stderr.read()[-2000:]
+        assert outbox(self.stream()) == self.expected
+        assert sum(rows for _, rows in self.stream().learnt().files) == ROWS
+
+
 @pytest.mark.slow
 def test_kills_of_the_driver_release_nothing_twice(tmp_path):
-    """Five SIGKILLs at random moments after a commit."""
-    folder, _, expected = written(tmp_path, count=48)
-    store, moments, seen, kills = tmp_path / "stream.db", random.Random(5), b"", 0
-    while kills < 5:
-        process = driver("local[1]", folder, store, 1)
-        begun = time.monotonic()
-        while process.poll() is None and time.monotonic() < begun + 300:
-            stream = None
-            if store.exists() and store.stat().st_size:
-                stream = FileStream(Store(store), CONTRACT, list_map, folder=folder, seed=3)
-                if len(outbox(stream)) > len(seen) or stream.learnt().batch > 2 * kills:
-                    break
-            time.sleep(0.05)
-        time.sleep(moments.uniform(0.0, 0.5))
-        if process.poll() is not None:
-            break
-        os.killpg(process.pid, signal.SIGKILL)  # the JVM, too
-        process.wait()
-        kills += 1
-        stream = FileStream(Store(store), CONTRACT, list_map, folder=folder, seed=3)
-        covered(stream)
-        assert outbox(stream).startswith(seen)
-        assert expected.startswith(outbox(stream))
-        seen = outbox(stream)
-    assert kills == 5
-    process = driver("local[1]", folder, store, 1)
-    assert process.wait(600) == 0, process.stderr.read()[-2000:]
-    stream = FileStream(Store(store), CONTRACT, list_map, folder=folder, seed=3)
-    assert outbox(stream) == expected
-    assert sum(rows for _, rows in stream.learnt().files) == ROWS
+    assert kill_repeatedly(Killed(tmp_path), 5, longest=0.5) > 2
 
 
 def test_a_missing_or_old_java_is_one_sentence(tmp_path, monkeypatch):

@@ -37,7 +37,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -56,6 +56,15 @@ FTRL_COSTS = (
     "released. Private FTRL takes gradients at the points of one memory: J memories are J streams, and cost sqrt(J) "
     "times the mu of one. State one window, or method='pqftl'."
 )
+
+
+def several(forget: Any) -> TypeGuard[Sequence[Any]]:
+    """Whether windows are stated, and not one number; an array without an axis is a number.
+
+    >>> several((1_000, 10_000)), several(np.array(1_000))
+    (True, False)
+    """
+    return isinstance(forget, Sequence) or getattr(forget, "ndim", 0) > 0
 
 
 def windows_of(value: Any) -> tuple[int, ...]:

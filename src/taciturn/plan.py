@@ -150,7 +150,7 @@ from taciturn.learners.second_moment import SecondMoment
 from taciturn.mechanisms.calibration import BLT, BinaryTree, DecayedBLT, PrefixSum, SquareRoot
 from taciturn.mechanisms.lattice import OnLattice
 from taciturn.mechanisms.prefix_sum import distance
-from taciturn.memories import FTRL_COSTS, tuned, windows_of
+from taciturn.memories import FTRL_COSTS, several, tuned, windows_of
 from taciturn.problem.column_maps import Standardise
 from taciturn.problem.features import FeatureMap
 from taciturn.problem.losses import Huber, Logistic, Squared
@@ -843,7 +843,7 @@ def _windows(
         if horizon is not None and horizon < _ROOM * window:
             return ()
         return tuple(each * window for each in _LONGER) if method == "pqftl" else (window,)
-    if not isinstance(forget, Sequence | np.ndarray):
+    if not several(forget):
         return (integer("forget", forget),)
     if method != "pqftl":
         raise Unprovable(FTRL_COSTS)

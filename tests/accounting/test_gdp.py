@@ -11,6 +11,7 @@ from dp_accounting.pld.privacy_loss_mechanism import GaussianPrivacyLoss
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from instances import true_delta
 from taciturn import InvalidInput, Privacy
 from taciturn.accounting import gdp as exact
@@ -44,15 +45,15 @@ def test_delta_is_an_upper_bound_for_any_epsilon(epsilon, log_mu):
     assert max(true_delta(epsilon, mu), mpmath.mpf(2) ** -1074) <= delta_of(epsilon, mu) <= 1.0
 
 
-@pytest.mark.parametrize("mu", [5e-324, 1e-308, 1e-200, 1e-50, 1e-12, 1.0, 30.0, 1e6, 1e200])
-@pytest.mark.parametrize("epsilon", [0.0, 5e-324, 1e-100, 1.0, 700.0, 1e10, 1e300])
+@each("mu", [5e-324, 1e-308, 1e-200, 1e-50, 1e-12, 1.0, 30.0, 1e6, 1e200])
+@each("epsilon", [0.0, 5e-324, 1e-100, 1.0, 700.0, 1e10, 1e300])
 def test_some_privacy_is_always_lost(epsilon, mu):
     """Whatever mu > 0, the reported delta is positive and at most 1."""
     assert 0.0 < delta_of(epsilon, mu) <= 1.0
 
 
-@pytest.mark.parametrize("mu", [1e2, 1e4, 1e8, 1e12, 1e15])
-@pytest.mark.parametrize("deviations", [-5.0, 0.0, 1.0, 10.0, 30.0])
+@each("mu", [1e2, 1e4, 1e8, 1e12, 1e15])
+@each("deviations", [-5.0, 0.0, 1.0, 10.0, 30.0])
 def test_delta_is_an_upper_bound_for_large_mu(mu, deviations):
     """The bound holds far beyond any mu that protects anyone, where epsilon/mu - mu/2 loses its digits."""
     assert _exceeded(mu * (mu / 2.0 + deviations), mu) is False
@@ -120,7 +121,7 @@ def test_mu_rises_with_the_budget(log_epsilon, log_delta, factor):
     assert mu < mu_of(epsilon, min(delta * factor, 0.999))
 
 
-@pytest.mark.parametrize(
+@each(
     ("delta", "table"),
     [
         (1e-6, {0.01: 0.00326, 0.1: 0.0275, 1: 0.23670, 10: 1.85, 20: 3.24}),
@@ -138,7 +139,7 @@ def test_the_value_everyone_checks():
     assert f"{Privacy(1.0, 1e-6).mu:.6f}" == "0.236704"
 
 
-@pytest.mark.parametrize("mu", [1e-3, 0.3, 2.0, 25.0])
+@each("mu", [1e-3, 0.3, 2.0, 25.0])
 def test_at_epsilon_0_delta_is_a_total_variation(mu):
     """delta(0) = Phi(mu/2) - Phi(-mu/2), the distance between the two Gaussians."""
     assert delta_of(0.0, mu) == pytest.approx(math.erf(mu / math.sqrt(8.0)), rel=1e-9)
@@ -161,7 +162,7 @@ def test_noise_agrees_with_dp_accounting():
         assert 1.0 / mu_of(epsilon, delta) == pytest.approx(theirs, rel=1e-6)
 
 
-@pytest.mark.parametrize("releases", [1, 7, 100_000])
+@each("releases", [1, 7, 100_000])
 def test_noise_for_equal_releases(releases):
     """`sqrt(K)/mu` times the sensitivity hides K releases, and a hair less noise does not."""
     privacy = Privacy(1.0, 1e-6)
@@ -178,7 +179,7 @@ def test_nothing_shown_nothing_lost():
     assert epsilon_of(1e-6, math.inf) == math.inf
 
 
-@pytest.mark.parametrize(
+@each(
     ("function", "arguments"),
     [
         (delta_of, (-1.0, 1.0)),
@@ -204,14 +205,14 @@ def test_senseless_numbers_are_refused(function, arguments):
         function(*arguments)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.inf, math.nan, None, "much"])
+@each("epsilon", [0.0, -1.0, math.inf, math.nan, None, "much"])
 def test_a_budget_needs_a_positive_epsilon(epsilon):
     """Budgets name the field and come with a remedy."""
     with pytest.raises(InvalidInput, match="epsilon must be positive"):
         Privacy(epsilon, 1e-6)
 
 
-@pytest.mark.parametrize("delta", [0.0, 1.0, -1e-6, 2.0, math.nan])
+@each("delta", [0.0, 1.0, -1e-6, 2.0, math.nan])
 def test_a_budget_needs_a_delta_between_0_and_1(delta):
     """Budgets name the field and come with a remedy."""
     with pytest.raises(InvalidInput, match="delta must lie strictly between 0 and 1"):
@@ -226,13 +227,13 @@ def test_a_budget_is_a_value():
         Privacy(1.0, 1e-6).epsilon = 2.0
 
 
-@pytest.mark.parametrize(("kind", "epsilon", "delta"), [(np.float32, 10.0, 0.01), (np.float16, 1.0, 0.001)])
+@each(("kind", "epsilon", "delta"), [(np.float32, 10.0, 0.01), (np.float16, 1.0, 0.001)])
 def test_numbers_of_low_precision_are_computed_in_double(kind, epsilon, delta):
     """A budget given in single precision gets the mu of the numbers it stands for, and no more."""
     assert mu_of(kind(epsilon), kind(delta)) == mu_of(float(kind(epsilon)), float(kind(delta)))
 
 
-@pytest.mark.parametrize("search", [epsilon_of, lambda delta, epsilon: mu_of(epsilon, delta)])
+@each("search", [epsilon_of, lambda delta, epsilon: mu_of(epsilon, delta)])
 def test_a_delta_below_the_normal_doubles_ends(search, monkeypatch):
     """A delta near or below 2^-1022 is refused or answered, and not searched for ever."""
     calls, honest = iter(range(20_000)), exact._delta
@@ -248,7 +249,7 @@ def test_a_delta_below_the_normal_doubles_ends(search, monkeypatch):
     assert search(2.3e-308, 1.0) > 0.0
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [*BUDGETS, (0.0, 1e-6), (700.0, 1e-6), (1.0, 1e-250)])
+@each(("epsilon", "delta"), [*BUDGETS, (0.0, 1e-6), (700.0, 1e-6), (1.0, 1e-250)])
 def test_the_quick_search_finds_what_bisection_does(epsilon, delta):
     """Against the slow twin, as far as delta_of itself is smooth: a few thousand units in the last place."""
     mu = mu_of(epsilon, delta)
@@ -265,7 +266,7 @@ def test_the_quick_search_returns_what_it_has_seen_to_hold():
         assert found <= 4.5 or 5.0 < found < top
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+@each("epsilon", [0.1, 1.0, 10.0])
 def test_the_quick_search_is_quick(epsilon, monkeypatch):
     """Bisection asks some 55 times."""
     calls, honest = [], exact._delta

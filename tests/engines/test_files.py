@@ -14,8 +14,6 @@ from taciturn.engines.files import FileStream, Learnt
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict
 from taciturn.runs.resume import BLOCK
 from taciturn.store import Store
-from taciturn.streams import stored
-from taciturn.streams.stored import StoredStream
 
 pytestmark = pytest.mark.privacy
 
@@ -111,73 +109,6 @@ def test_csv_files_are_a_source_too(tmp_path):
     assert outbox(stream) == expected
 
 
-class Planted(Exception):
-    """A failure."""
-
-
-STEPS = ("describe", "add_up", "prepare_sums", "lines_of", "commit", "after commit")
-
-
-def failing(step, stream, monkeypatch, times=1):
-    """Let a step of the next batch fail, before or after it took effect."""
-    left = [times]
-
-    def planted(function, late=False):
-        def call(*given, **named):
-            if not late and left[0]:
-                left[0] -= 1
-                raise Planted
-            result = function(*given, **named)
-            if late and left[0]:
-                left[0] -= 1
-                raise Planted
-            return result
-
-        return call
-
-    if step in ("describe", "add_up"):
-        monkeypatch.setattr(files, step, planted(getattr(files, step)))
-    elif step == "lines_of":
-        monkeypatch.setattr(stored, step, planted(stored.lines_of))
-    elif step == "prepare_sums":
-        monkeypatch.setattr(StoredStream, step, planted(StoredStream.prepare_sums, late=True))
-    else:
-        monkeypatch.setattr(stream.store, "commit", planted(stream.store.commit, late=step == "after commit"))
-
-
-@pytest.mark.parametrize("seed", [3, None])
-def test_fifty_failures_release_nothing_twice(seed, tmp_path):
-    """At each step of each batch, each batch handed over three times, and two drivers: 0 double releases."""
-    contract, names = CONTRACTS["pqftl, users"], write(tmp_path)
-    expected = all_at_once(tmp_path, contract, names) if seed is not None else None
-    stream = opened(tmp_path, contract, list_map, seed=seed)
-    other = opened(tmp_path, contract, list_map, seed=seed)
-    seen, failures = b"", 0
-    for number, batch in enumerate(batched(names, 1)):
-        for step in STEPS:
-            with pytest.MonkeyPatch.context() as patched:
-                failing(step, stream, patched)
-                before, failed = stream.learnt(), False
-                try:
-                    stream.learn("query", number, batch)
-                except Planted:
-                    failed = True
-                    failures += 1
-            assert (stream.learnt() == before) == ((failed and step != "after commit") or before.batch == number)
-            assert outbox(stream).startswith(seen)
-            seen = outbox(stream)
-            covered(stream)
-        for _ in range(3):
-            assert stream.learn("query", number, batch) == ()  # replayed: nothing learnt, nothing shown
-            assert other.learn("query", number, batch) == ()
-        assert outbox(stream) == seen
-    assert failures >= 50
-    assert [name for name, _ in stream.learnt().files] == names
-    assert seen.count(b"\n") == contract.plan().private.timetable.count
-    if expected is not None:
-        assert seen == expected
-
-
 def list_map(function, tasks):
     return [function(task) for task in tasks]
 
@@ -192,29 +123,6 @@ def covered(stream):
     assert saved.position[2] == len(numbers)
     private = stream.contract.plan().private
     assert saved.spent.mu_squared >= private.calibrated.cost(len(numbers)).mu_squared * (1.0 - 1e-12)
-
-
-def test_of_two_drivers_one_is_rejected(tmp_path):
-    """Both have read the same state; the second has nothing to show."""
-    contract, names = CONTRACTS["pqftl, steady"], write(tmp_path)
-    first = opened(tmp_path, contract)
-    shown = []
-
-    def meanwhile(function, tasks):
-        results = [function(task) for task in tasks]
-        if function is files.add_up and not shown:
-            shown.append(1)
-            opened(tmp_path, contract).learn("query", 0, names[:3])
-        return results
-
-    second = opened(tmp_path, contract, meanwhile, show=shown.append)
-    with pytest.raises(StateConflict, match="not its live state"):
-        second.learn("query", 0, names[:3])
-    assert shown == [1]
-    assert first.learnt().batch == 0
-    for number, batch in enumerate(batched(names[3:], 5), start=1):
-        second.learn("query", number, batch)
-    assert outbox(first) == all_at_once(tmp_path, contract, names)
 
 
 def test_gaps_other_queries_and_files_that_come_twice_are_rejected(tmp_path):

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.validation import has_fit_parameter
 
+from cases import each
 from taciturn import InvalidInput
 from taciturn.estimators import keywords, river, scaling, sklearn
 from taciturn.estimators.keywords import UnknownKeyword
@@ -49,8 +50,8 @@ def said(call):
     return str(caught.value)
 
 
-@pytest.mark.parametrize("keyword", sorted(keywords.INSTEAD))
-@pytest.mark.parametrize("model", MODELS)
+@each("keyword", sorted(keywords.INSTEAD))
+@each("model", MODELS)
 def test_keywords_of_other_libraries_are_answered(model, keyword):
     """Each by a remedy, which names settings of this very class only."""
     if keyword in inspect.signature(model).parameters:
@@ -75,11 +76,11 @@ def test_what_there_is_instead():
     assert "Leave it out: there are" in said(lambda: sklearn.PrivateNaiveBayes(alpha=1.0))
 
 
-@pytest.mark.parametrize(
+@each(
     ("misspelt", "meant"),
     [("espilon", "epsilon"), ("eps", "epsilon"), ("Delta", "delta"), ("rows_per_users", "rows_per_user")],
 )
-@pytest.mark.parametrize("model", MODELS)
+@each("model", MODELS)
 def test_misspelt_settings(model, misspelt, meant):
     """The closest name is suggested."""
     assert said(lambda: model(**{misspelt: 1})) == f"{model.__name__} has no {misspelt}. Did you mean {meant}?"
@@ -100,7 +101,7 @@ def test_misspelt_settings_of_transformers_and_methods():
     assert (model.ridge, model.epsilon) == (0.5, 2.0)
 
 
-@pytest.mark.parametrize("model", [*MODELS, *TRANSFORMERS])
+@each("model", [*MODELS, *TRANSFORMERS])
 def test_signatures_stay_as_they_are(model):
     """No keyword of another library and no `**` is in a signature, and the one of the class is that of `__init__`."""
     parameters = inspect.signature(model).parameters
@@ -111,7 +112,7 @@ def test_signatures_stay_as_they_are(model):
         assert all(each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL) for each in parameters.values())
 
 
-@pytest.mark.parametrize("model", MODELS[:4])
+@each("model", MODELS[:4])
 def test_copies(model):
     """Clones, copies and pickles are made without an error, and nothing claims to take weights."""
     made = model(epsilon=1.0, feature_bound=2.0)
@@ -122,7 +123,7 @@ def test_copies(model):
     assert made.fit.__name__ == "fit"
 
 
-@pytest.mark.parametrize("model", MODELS)
+@each("model", MODELS)
 def test_every_setting_is_documented_where_it_is(model):
     """In the class itself: none refers to the page of another one."""
     text = inspect.getdoc(model)

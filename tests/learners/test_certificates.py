@@ -39,9 +39,9 @@ LEADERS = {"regularised ftl", "ftl without ridge", "mean of ftl"}
 
 
 def is_kept(group: str) -> bool:
-    """Whether it is searched in every run: of leaders that FTL computes, on a kink, a curve and sums."""
+    """Whether it is searched in every run: IGD and GIGA on every loss, others on a kink, a curve and sums."""
     learner, loss = group.split(": ")
-    return learner not in LEADERS or loss in {"hinge", "logistic", "squared"}
+    return learner in ("igd", "giga") or loss in {"hinge", "logistic", "squared", "classes"}
 
 
 def flipped(learner: IGD | GIGA, t: int, i: int) -> float:

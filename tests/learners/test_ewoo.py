@@ -127,7 +127,10 @@ BUILT = buildable()
 GROUPS = sorted({name.split(",")[0] for name in BUILT})
 
 
-@pytest.mark.parametrize("group", GROUPS)
+ALWAYS = {"linear", "hinge", "logistic", "squared", "two outputs", "advice", "smoothed"}
+
+
+@pytest.mark.parametrize("group", [pytest.param(g, marks=() if g in ALWAYS else pytest.mark.slow) for g in GROUPS])
 def test_no_neighbour_exceeds_the_certificate(group):
     """A random search, then a climb, over both examples finds no violation, on any set and relation."""
     for name, learner in BUILT.items():

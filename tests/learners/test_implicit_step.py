@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from instances import LOSSES, SETS, labels_of
 from learners import reference
 from learners.cases import VECTOR_LOSSES
@@ -108,10 +109,10 @@ def test_projecting_afterwards_is_another_point():
     assert reference.distance(wrong, right) > 1e4 * sum(allotted(IGD(problem), eta))
 
 
-@pytest.mark.parametrize("ridge", [0.01, 1.0, 30.0])
-@pytest.mark.parametrize("t", [1, 2, 10, 1000, 10**5])
-@pytest.mark.parametrize("loss", ["hinge", "logistic", "linear"])
-@pytest.mark.parametrize("domain", ["l2 ball", "whole space", "simplex"])
+@each("ridge", [0.01, 1.0, 30.0])
+@each("t", [1, 2, 10, 1000, 10**5])
+@each("loss", ["hinge", "logistic", "linear"])
+@each("domain", ["l2 ball", "whole space", "simplex"])
 def test_the_certificate_pays_for_every_error(loss, domain, t, ridge):
     """What steps may err by, twice, each shrunk by all later steps, adds up to no more than the certificate adds."""
     learner = IGD(problem_of(loss, domain, ridge))
@@ -205,8 +206,8 @@ def test_a_step_that_takes_a_hundred_halvings():
     assert reference.distance(got, reference.implicit_step(problem, x, V[0], 1.0, 1.0 / ridge)) < 1e-6
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("length", [0.0, 5e-324, 2e-162, 1e-160, 1e-100])
+@each("loss", LOSSES)
+@each("length", [0.0, 5e-324, 2e-162, 1e-160, 1e-100])
 def test_tiny_examples_are_harmless(loss, length):
     """An example of length nearly 0 shrinks the point as the ridge says, and nothing else happens."""
     problem = Problem(LOSSES[loss](), L2Ball(1.0), 2, label_bound=1.0, ridge=1.0)
@@ -265,9 +266,9 @@ def off(solver, loss: str, eta: float, tolerance: float) -> float:
     return worst
 
 
-@pytest.mark.parametrize("tolerance", [1e-2, 1e-5, 1e-9])
-@pytest.mark.parametrize("eta", [0.01, 1.0, 50.0])
-@pytest.mark.parametrize("loss", VECTOR_LOSSES)
+@each("tolerance", [1e-2, 1e-5, 1e-9])
+@each("eta", [0.01, 1.0, 50.0])
+@each("loss", VECTOR_LOSSES)
 def test_the_solver_ends_as_near_as_it_says(loss, eta, tolerance):
     """For losses without a scalar form the result lies within the tolerance of the minimiser."""
     assert off(implicit_step, loss, eta, tolerance) <= 1.0 + 1e-4

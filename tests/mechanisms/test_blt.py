@@ -246,10 +246,20 @@ def test_the_column_of_all_legal_decays_is_not_below_the_exact_one(seed):
     assert exact_column(coder) <= mpmath.mpf(coder.sensitivity)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 10, 1000, 10**6, 10**9])
-@pytest.mark.parametrize(("buffers", "aim"), [*product([1, 4, 10], ["max", "mean"]), (1, "average"), (4, "average")])
-def test_what_fits_return_is_legal(n, buffers, aim):
+FITS = [*product([1, 4, 10], ["max", "mean"]), (1, "average"), (4, "average")]
+
+
+@pytest.mark.parametrize(("buffers", "aim"), FITS)
+def test_what_fits_return_is_legal(buffers, aim):
     """So that it is computed only once."""
+    for n in (1, 2, 3, 1000 if buffers < 10 else 10):
+        assert blt.in_order(fitted(n, buffers, aim))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [10, 1000, 10**6, 10**9])
+@pytest.mark.parametrize(("buffers", "aim"), FITS)
+def test_what_long_fits_return_is_legal(n, buffers, aim):
     assert blt.in_order(fitted(n, buffers, aim))
 
 
@@ -333,7 +343,13 @@ def test_the_error_of_the_late_average(n, rel, aim):
     assert n < 100 or weights == pytest.approx(late / np.sqrt(k) / np.sum(late / np.sqrt(k)), rel=0.01, abs=1e-6)
 
 
-@pytest.mark.parametrize(("n", "before", "after", "more"), [(500, 1.77, 1.495, 1.07), (2000, 1.90, 1.54, 1.086)])
+@pytest.mark.parametrize(
+    ("n", "before", "after", "more"),
+    [
+        pytest.param(500, 1.77, 1.495, 1.07, marks=pytest.mark.slow),
+        (2000, 1.90, 1.54, 1.086),
+    ],
+)
 def test_a_strategy_for_the_average_has_less_noise_in_it(n, before, after, more):
     """At n = 500 half as much again as one release of it alone, for 7 % more noise on the last point."""
     largest, average = BLT(5).coder(n), BLT(5, "average").coder(n)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from instances import LOSSES, labels_of
 from taciturn import Huber, InvalidInput, Quantile, ScalarLoss
 from taciturn.checks.losses import (
@@ -20,7 +21,7 @@ from taciturn.checks.losses import (
 )
 from taciturn.problem.scalar_loss import Smoothed
 
-EACH = pytest.mark.parametrize("name", LOSSES)
+EACH = each("name", LOSSES)
 PREDICTIONS = st.floats(-50.0, 50.0)
 LOG_STEPS = st.floats(-6.0, 6.0)
 UNIT_LABELS = st.sampled_from([-1.0, -0.5, 0.0, 0.3, 1.0])
@@ -101,7 +102,7 @@ def test_chords_lie_above(name, u, other, share, y):
 
 
 @EACH
-@pytest.mark.parametrize("y", [-1.0, 1.0])
+@each("y", [-1.0, 1.0])
 def test_slope_never_falls(name, y):
     """On a fine grid, its kinks included, slopes are sorted, to the last bit."""
     u = np.unique(np.concatenate([np.linspace(-80.0, 80.0, 20_001), [y, np.nextafter(y, -9.0), np.nextafter(y, 9.0)]]))
@@ -131,8 +132,8 @@ def test_arrays_are_elementwise(name):
 
 
 @EACH
-@pytest.mark.parametrize("reach", [0.0, 0.1, 1.0, 30.0, 1e6])
-@pytest.mark.parametrize("label_bound", [0.5, 1.0, 100.0])
+@each("reach", [0.0, 0.1, 1.0, 30.0, 1e6])
+@each("label_bound", [0.5, 1.0, 100.0])
 def test_slope_bound_is_a_bound(name, reach, label_bound):
     """No legal prediction and label has a steeper slope; but for the user's, the bound is reached."""
     loss = LOSSES[name]()
@@ -162,8 +163,8 @@ def test_curvature_is_reached(name):
 
 
 @EACH
-@pytest.mark.parametrize("z", [-7.5, -0.3, 0.0, 0.9, 1.0, 12.0])
-@pytest.mark.parametrize("step", [1e-3, 0.4, 3.0, 250.0])
+@each("z", [-7.5, -0.3, 0.0, 0.9, 1.0, 12.0])
+@each("step", [1e-3, 0.4, 3.0, 250.0])
 def test_prox_is_the_minimiser(name, z, step):
     """The prox is where a search to 20 digits finds the least value of its definition."""
     loss = LOSSES[name]()
@@ -206,8 +207,8 @@ def test_prox_never_expands(name, z, other, y, log_step):
     assert moved <= abs(z - other) + 1e-15 * (100.0 + 2.0 * step)
 
 
-@pytest.mark.parametrize("z", [-1e300, -1e5, 0.0, 1e5, 1e300])
-@pytest.mark.parametrize("step", [1e-300, 1e-8, 1e8])
+@each("z", [-1e300, -1e5, 0.0, 1e5, 1e300])
+@each("step", [1e-300, 1e-8, 1e8])
 @EACH
 def test_prox_of_extreme_numbers_is_finite(name, z, step):
     """Huge and tiny arguments end in a finite number on the segment between z and where its slope would lead."""
@@ -218,14 +219,14 @@ def test_prox_of_extreme_numbers_is_finite(name, z, step):
     assert abs(u - z) <= far * (1.0 + 1e-12) + abs(z) * 1e-15
 
 
-@pytest.mark.parametrize("level", [0.0, 1.0, -0.1, math.nan])
+@each("level", [0.0, 1.0, -0.1, math.nan])
 def test_a_quantile_lies_between_0_and_1(level):
     """Other levels are rejected."""
     with pytest.raises(InvalidInput, match="level must lie strictly between 0 and 1"):
         Quantile(level)
 
 
-@pytest.mark.parametrize("width", [0.0, -1.0, math.inf, math.nan])
+@each("width", [0.0, -1.0, math.inf, math.nan])
 def test_a_huber_width_is_positive(width):
     """Other widths are rejected."""
     with pytest.raises(InvalidInput, match="width must be positive"):
@@ -242,8 +243,8 @@ def widest(loss: ScalarLoss, reach: float, label_bound: float) -> float:
 
 @EACH
 @pytest.mark.privacy
-@pytest.mark.parametrize("reach", [0.0, 0.1, 0.9, 1.0, 1.5, 30.0, 1e4])
-@pytest.mark.parametrize("label_bound", [1e-3, 0.5, 1.0, 1.2, 100.0])
+@each("reach", [0.0, 0.1, 0.9, 1.0, 1.5, 30.0, 1e4])
+@each("label_bound", [1e-3, 0.5, 1.0, 1.2, 100.0])
 def test_variation_is_a_bound(name, reach, label_bound):
     """No label's loss varies by more over the predictions; but for the user's, the bound is reached."""
     loss = LOSSES[name]()
@@ -260,7 +261,7 @@ def test_variation_without_a_set(name):
 
 @EACH
 @pytest.mark.privacy
-@pytest.mark.parametrize("width", [0.01, 0.5, 20.0])
+@each("width", [0.01, 0.5, 20.0])
 def test_variation_of_a_smoothed_loss(name, width):
     """Rounding kinks off does not make a loss vary by more."""
     loss = LOSSES[name]()

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from cases import each
 from taciturn.errors import StateConflict
 from taciturn.runs.journal import complete, last_lines
 from taciturn.store import Chunk
@@ -23,13 +24,13 @@ def completed(path, content):
     return path.read_bytes()
 
 
-@pytest.mark.parametrize("length", range(len(ALL) + 1))
+@each("length", range(len(ALL) + 1))
 def test_whatever_part_was_written_is_completed(tmp_path, length):
     """A torn line too, and a file that was emptied."""
     assert completed(tmp_path / "m", ALL[:length]) == ALL
 
 
-@pytest.mark.parametrize("zeros", [(0, 5), (20, 40), (60, 150), (100, 222), (0, 222)])
+@each("zeros", [(0, 5), (20, 40), (60, 150), (100, 222), (0, 222)])
 def test_blocks_of_zeros_are_filled(tmp_path, zeros):
     """A power cut may leave a file longer than what reached the disk of it."""
     start, end = (len(ONE) + zero for zero in zeros)
@@ -39,7 +40,7 @@ def test_blocks_of_zeros_are_filled(tmp_path, zeros):
 
 
 @pytest.mark.privacy
-@pytest.mark.parametrize(
+@each(
     "content",
     [
         ALL + b'{"k": 5',
@@ -65,7 +66,7 @@ def test_releases_of_a_newer_or_another_store_are_rejected(tmp_path, content):
 
 
 @pytest.mark.privacy
-@pytest.mark.parametrize("content", [ONE, ONE[:10], ALL])
+@each("content", [ONE, ONE[:10], ALL])
 def test_any_release_is_too_many_for_an_empty_outbox(tmp_path, content):
     (tmp_path / "m").write_bytes(content)
     with pytest.raises(StateConflict, match="older than what was released"):

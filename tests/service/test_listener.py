@@ -30,7 +30,7 @@ def connected(port, address="127.0.0.1"):
     return contextlib.closing(made)
 
 
-def until(condition, seconds=10.0):
+def until(condition, seconds=60.0):
     end = time.monotonic() + seconds
     while not condition() and time.monotonic() < end:
         time.sleep(0.02)

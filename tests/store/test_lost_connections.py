@@ -5,7 +5,7 @@ import uuid
 import pytest
 
 from cut_connections import Proxy
-from stored_stream import check, go_on, new_place
+from drivers import Plain, patiently
 from taciturn import Ledger, Privacy
 from taciturn.accounting.cost import gaussian, total
 from taciturn.errors import StateConflict, StoreUnavailable
@@ -17,26 +17,26 @@ def run_until_cut(folder, server, cuts, ledger):
     """A stream whose COMMITs are cut now and then, until there were so many cuts."""
     address = server.new_database()
     with Proxy(address, share=0.1, seed=cuts) as proxy:  # opening store and ledger is a score of transactions
-        place = new_place(folder, proxy.address, ledger)
+        driver = Plain(folder, proxy.address, ledger, block=4, release=1).write(100 * cuts)
         proxy.armed = True
-        number = 0
+        calls = 0
         while sum(proxy.cuts.values()) < cuts:
-            number += 1
-            go_on(place, number, 5)
+            calls += 1
+            patiently(driver, 5)
         proxy.armed = False
-        assert check(place) > number
+        assert driver.check() > calls
         assert min(proxy.cuts.values()) > 0
 
 
 @pytest.mark.parametrize("same", [True, False], ids=["ledger in the store", "ledger elsewhere"])
 def test_twenty_cuts(tmp_path, server, same):
-    run_until_cut(tmp_path, server, 20, None if same else tmp_path / "budget.db")
+    run_until_cut(tmp_path, server, 20, None if same else str(tmp_path / "budget.db"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("same", [True, False], ids=["ledger in the store", "ledger elsewhere"])
 def test_two_hundred_cuts(tmp_path, server, same):
-    run_until_cut(tmp_path, server, 200, None if same else tmp_path / "budget.db")
+    run_until_cut(tmp_path, server, 200, None if same else str(tmp_path / "budget.db"))
 
 
 def use_ledger(address, cuts):

@@ -169,10 +169,8 @@ def test_a_server_that_is_silent_is_given_up(postgres, monkeypatch):
         with home.transaction(write=False):
             pass
         proxy.hang()
-        began = time.monotonic()
         with pytest.raises(StoreUnavailable, match=r"silent for 0\.5 seconds"), home.transaction(write=False):
             pass
-        assert time.monotonic() - began < 5.0
 
 
 def test_a_process_that_ends_waits_for_no_answer(postgres):

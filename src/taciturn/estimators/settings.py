@@ -39,7 +39,7 @@ from taciturn.columns.kinds import Groups
 from taciturn.columns.target import Number, labels_in_range
 from taciturn.core.schedule import Schedule, every, geometric
 from taciturn.errors import InvalidInput, Unprovable, expect, integer, number, one_of, positive, value_or_type
-from taciturn.memories import windows_of
+from taciturn.memories import several, windows_of
 from taciturn.plan import Features, Forget, Method, Plan, feature_map, feature_scales, recommend, standard_scale
 from taciturn.problem.features import FeatureMap
 from taciturn.problem.losses import Absolute, Hinge, Huber, Logistic, Quantile, Squared
@@ -161,7 +161,7 @@ class Settings:
         expect("precondition", self.precondition, isinstance(self.precondition, bool | np.bool_), "True or False")
         if isinstance(self.forget, str):
             one_of("forget", self.forget, ("auto",), also="a number of rows")
-        elif isinstance(self.forget, Sequence | np.ndarray):
+        elif several(self.forget):
             object.__setattr__(self, "forget", windows_of(self.forget))
         for name in _INTEGERS:
             value = getattr(self, name)

@@ -1,4 +1,7 @@
-"""Real processes, killed by SIGKILL at random moments, or told to stop by SIGINT and SIGTERM; and pipes."""
+"""Real processes that are told to stop by SIGINT and SIGTERM, whose folder is moved, or whose files may not grow.
+
+And exporters, killed by SIGKILL at random moments; `tests/crashes` kills those that learn.
+"""
 
 import json
 import os
@@ -8,61 +11,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from small_run import check, go, planned, rows_of, saved, shown, users_of, write_case
-from taciturn.contract.contract import read_contract
-from taciturn.core.state import read_state
-from taciturn.readers.rows import open_rows
-from taciturn.store import Store
-
-ROWS, KILLS = 40_000, 10
-MANY_ROWS, MANY_KILLS = 600_000, 200
-ROWS_PER_USER = 3
-
-NURSERY = """
-import os, sys
-from itertools import islice
-from pathlib import Path
-from small_run import go, saved
+from small_run import check, go, saved, shown, write_case
 from taciturn.contract.contract import read_contract
 from taciturn.readers.rows import open_rows
-from taciturn.runs.resume import Checkpoint
-toml, data, place, seed = sys.argv[1:]
-declared, seed = read_contract(toml), None if seed == "None" else int(seed)
-def learn(place, again, blocks=None):
-    start = Checkpoint.from_bytes(saved(Path(place)).input).place if again else None
-    rows = islice(open_rows(declared, data, block=100, start=start), blocks)
-    go(Path(place), declared, rows, again=again, seed=seed, check="window" if start else "all")
-learn(place + "-warm", False, 2)  # whatever is compiled is compiled now
-"""
-
-EXPORTERS = """
-import os, sys
-from pathlib import Path
-from taciturn.cli.export import export
-place, store, seed = sys.argv[1:]
-def learn(place, again):
-    export(Path(place), store, "stream", seed=int(seed), as_json=True)
-said, sys.stdout = sys.stdout, open(os.devnull, "w")
-learn(place + "-warm", False)
-sys.stdout = said
-"""
-
-CHILDREN = """
-for line in sys.stdin:
-    child = os.fork()
-    if child == 0:
-        os.dup2(2, 1)
-        learn(place, bool(int(line)))
-        os._exit(0)
-    print(child, flush=True)
-    print(os.waitpid(child, 0)[1], flush=True)
-"""
 
 
 def start(code, *arguments, **options):
@@ -80,10 +36,29 @@ def wait_for(condition, process, seconds=60.0):
         time.sleep(0.002)
 
 
-def committed(place):
-    """Which commit the folder holds."""
-    path = place / "stream.db"
-    return path.stat().st_mtime_ns if (place / "model.json").exists() else None
+EXPORTERS = """
+import os, sys
+from pathlib import Path
+from taciturn.cli.export import export
+place, store, seed = sys.argv[1:]
+def learn(place, again):
+    export(Path(place), store, "stream", seed=int(seed), as_json=True)
+said, sys.stdout = sys.stdout, open(os.devnull, "w")
+learn(place + "-warm", False)
+sys.stdout = said
+"""
+
+
+CHILDREN = """
+for line in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        os.dup2(2, 1)
+        learn(place, bool(int(line)))
+        os._exit(0)
+    print(child, flush=True)
+    print(os.waitpid(child, 0)[1], flush=True)
+"""
 
 
 class Nursery:
@@ -101,69 +76,6 @@ class Nursery:
     def status(self):
         """How the last one ended."""
         return int(self.process.stdout.readline())
-
-
-def kill_and_resume(tmp_path, seed, rows=ROWS, kills=KILLS):
-    """Kill a run at so many moments, most of them some time after its first commit, and let it end; what was seen."""
-    toml, data = write_case(tmp_path, rows, release="10", rows_per_user=ROWS_PER_USER)
-    place, moments, seen = tmp_path / "run", random.Random(7), [b""]
-    declared, nursery = read_contract(toml), Nursery(NURSERY, toml, data, place, seed)
-    for _ in range(kills):
-        before = committed(place)
-        child = nursery.learner(again=before is not None)
-        if before is None or moments.random() < 0.8:
-            wait_for(lambda before=before: committed(place) != before, nursery.process)
-        time.sleep(moments.uniform(0.0, 0.05))
-        os.kill(child, signal.SIGKILL)
-        assert nursery.status() == signal.SIGKILL, "it was too fast to be killed: give it more rows"
-        check(place, declared, seed)
-        assert shown(place).startswith(seen[-1])
-        seen.append(shown(place))
-    nursery.learner(again=True)
-    assert nursery.status() == 0
-    nursery.process.communicate()
-    check(place, declared, seed)
-    assert shown(place).startswith(seen[-1])
-    return declared, data, place, seen
-
-
-def check_end(declared, place, seed, rows=ROWS):
-    table = planned(declared, seed).private.timetable
-    assert saved(place).position[1:3] == (rows, table.count)
-    assert shown(place).count(b"\n") == table.count
-    stored = saved(place)
-    records = read_state(stored.state, Store(place / "stream.db").layers(stored)).users
-    for user, count in Counter(users_of(rows)).items():
-        assert records[user]["count"] == min(count, ROWS_PER_USER)
-
-
-@pytest.mark.privacy
-def test_killed_ten_times_a_seeded_run_ends_as_one_that_never_was(tmp_path):
-    """No release twice, none missing, rounds as scheduled, never spent less than shown; and the very same models.
-
-    So no row of a user counted twice either: a count that a kill had lost would show in the models.
-    """
-    declared, data, place, seen = kill_and_resume(tmp_path, seed=11)
-    check_end(declared, place, 11)
-    assert len(set(seen)) > KILLS // 2  # most of them died with something new to show
-    go(tmp_path / "whole", declared, open_rows(declared, data), seed=11)
-    for name in ("models.jsonl", "model.json"):
-        assert (place / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-
-
-@pytest.mark.slow
-@pytest.mark.privacy
-@pytest.mark.parametrize("seed", [None, 11])
-def test_killed_two_hundred_times_a_run_repeats_nothing(tmp_path, seed):
-    """With secret noise, which is fresh after each resume, or with a seed, which shows that each row counts once."""
-    declared, data, place, seen = kill_and_resume(tmp_path, seed, MANY_ROWS, MANY_KILLS)
-    check_end(declared, place, seed, MANY_ROWS)
-    assert len(set(seen)) > MANY_KILLS // 2
-    if seed is not None:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("taciturn.runs.run.Run.commit_if_due", lambda self: None)  # one commit, at the end
-            go(tmp_path / "whole", declared, open_rows(declared, data), seed=seed)
-        assert shown(place) == shown(tmp_path / "whole")
 
 
 def kill_exporters(tmp_path, kills):
@@ -270,11 +182,6 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
     small, large = (peak_memory(tmp_path / str(rows), rows) for rows in (100_000, 1_000_000))
     assert large < 500.0
     assert large < small + 60.0
-
-
-def test_rows_of_the_case_are_prefixes():
-    """What resuming in these tests rests on."""
-    assert rows_of(60)[:20] == rows_of(20)
 
 
 def feed(process, lines):

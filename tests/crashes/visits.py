@@ -1,4 +1,4 @@
-"""A server is killed at any moment while labels and rewards are pending: each is learnt once, or was rejected."""
+"""A server whose visitors' labels, or rewards, come later: each is learnt once, with its round, or was rejected."""
 
 import asyncio
 import contextlib
@@ -8,7 +8,6 @@ import threading
 import time
 
 import httpx
-import pytest
 
 from event_sites import ACTIONS, Events, decided_at_once, deciding, later, learnt_at_once, models, without_label
 from served import NAME, processes, some_rows
@@ -82,36 +81,49 @@ class Visits:
         assert not self.errors, self.errors
 
 
-def kill_repeatedly(address, folder, kills, decide):
-    """Kill the server while events wait; then all of them must have been learnt, as they were answered."""
-    missing = None if decide else "no"  # the action of a decision whose answer was lost is not known
-    contract = deciding(wait=0.4, horizon=100_000, missing=missing) if decide else later(100_000, 10, missing, 0.4)
-    service = Service(Store(address), seed=7)
-    service.create(NAME, contract_of(contract))
-    token, secret = service.tokens.create(["admin"])
-    chance = random.Random(kills)
-    with processes(address) as [server]:
-        visits = Visits(server.address, secret, decide)
-        for _ in range(kills):
-            before, until = len(visits.labels), time.monotonic() + 20.0
-            while len(visits.labels) < before + 3 and time.monotonic() < until:
-                assert not visits.errors, visits.errors
-                time.sleep(0.001)
-            time.sleep(chance.uniform(0.0, 0.5))
-            server.kill()
-            server.start()
-        server.wait()
-        visits.stop()
+class Visited:
+    """A server under load of such events, that can be killed (`killing`); `decide` for rewards of its own actions."""
+
+    def __init__(self, address, folder, ends, decide):
+        missing = None if decide else "no"  # the action of a decision whose answer was lost is not known
+        self.contract = (
+            deciding(wait=0.4, horizon=100_000, missing=missing) if decide else later(100_000, 10, missing, 0.4)
+        )
+        self.service, self.folder, self.decide = Service(Store(address), seed=7), folder, decide
+        ends.callback(self.service.close)
+        self.service.create(NAME, contract_of(self.contract))
+        self.token, secret = self.service.tokens.create(["admin"])
+        self.server = ends.enter_context(processes(address))[0]
+        self.visits = Visits(self.server.address, secret, decide)
+
+    def start(self):
+        if not self.runs():
+            self.server.start()
+
+    def runs(self):
+        assert not self.visits.errors, self.visits.errors
+        return self.server.process.is_alive()
+
+    def progress(self):
+        return len(self.visits.labels) // 3
+
+    def kill(self):
+        self.server.kill()
+
+    def check(self, exactly=True):
+        """A round that was answered stays; what they all say is checked in the end."""
+
+    def finish(self):
+        self.server.start()
+        self.server.wait()
+        self.visits.stop()
         until = time.monotonic() + 60.0
-        opened = service.store.events(service.host(NAME).lineage).opened
-        while service.store.load(NAME).position[1] < opened and time.monotonic() < until:
+        opened = self.service.store.events(self.service.host(NAME).lineage).opened
+        while self.service.store.load(NAME).position[1] < opened and time.monotonic() < until:
             time.sleep(0.05)
-    try:
-        find_rounds(service, token.id, visits)
-        check(service, folder, visits, opened, contract, decide)
-    finally:
-        service.close()
-    return opened, len(visits.labels)
+        find_rounds(self.service, self.token.id, self.visits)
+        check(self.service, self.folder, self.visits, opened, self.contract, self.decide)
+        assert opened > len(self.visits.labels) > 5
 
 
 def find_rounds(service, owner, visits):
@@ -140,23 +152,3 @@ def check(service, folder, visits, opened, contract, decide):
     else:
         rows = [{**row, "y": visits.labels.get(event, "no")} for event, row, _ in ordered]
         assert models(service) == learnt_at_once(folder, rows, contract)
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def address(request, tmp_path):
-    if request.param == "sqlite":
-        return str(tmp_path / "streams.db")
-    return request.getfixturevalue("server").new_database()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("decide", [False, True], ids=["labels", "rewards"])
-def test_fifty_kills(address, tmp_path, decide):
-    opened, labelled = kill_repeatedly(address, tmp_path, 50, decide)
-    print(f"{opened} events, {labelled} labels taken")  # noqa: T201  (for pytest -rP)
-    assert labelled > 100
-
-
-def test_two_kills(tmp_path):
-    opened, labelled = kill_repeatedly(str(tmp_path / "streams.db"), tmp_path, 2, True)
-    assert opened > labelled > 5
