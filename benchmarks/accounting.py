@@ -33,8 +33,8 @@ from rich.table import Table
 from runner import Contender, Ratio, Turns, environment, parse_options, save, tables, take_turns, use_one_core
 from streams import DELTA
 from taciturn import Privacy
-from taciturn.accounting.cost import gaussian, total
-from taciturn.accounting.gdp import noise_multiplier
+from taciturn.kernel.accounting.cost import gaussian, total
+from taciturn.kernel.accounting.gdp import noise_multiplier
 
 EPSILONS = (0.1, 1.0, 10.0)
 RELEASES = (1, 1000)

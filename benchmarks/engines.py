@@ -23,8 +23,8 @@ import numpy as np
 
 from runner import Contender, Ratio, parse_options, run, use_one_core
 from taciturn.contract.contract import Contract, contract_of
-from taciturn.core.hashed_rows import HashedRows, PartitionResult, PartitionTask, decide
 from taciturn.engines import pool
+from taciturn.kernel.stream.hashed_rows import HashedRows, PartitionResult, PartitionTask, decide
 from taciturn.readers.rows import open_rows
 from taciturn.runs import ingest
 from taciturn.runs.files import Folder

@@ -15,8 +15,8 @@ import numpy as np
 from numba import njit
 
 from taciturn import BLT
-from taciturn.accounting.unit import ONCE, Participation
-from taciturn.mechanisms.blt_fit import Aim, fitted
+from taciturn.calibration.blt_fit import Aim, fitted
+from taciturn.kernel.accounting.unit import ONCE, Participation
 
 COMPILED = "/jax/core/compile/backend_compile_duration"  # the event that jax reports after each compilation
 CLOSE = 1e-4  # a fit has converged once its error is within this share of its last

@@ -2,7 +2,7 @@
 
 CPU time per example, all contenders in turns on one core, and the accuracy of the final model on held-out rows, of
 which the best possible is 0.888. A stream comes in chunks of 4,096 rows, and its releases are not stored, as peers do
-not store their models. taciturn's noise is secret, on a lattice, from AES (`taciturn.noise.sampling`).
+not store their models. taciturn's noise is secret, on a lattice, from AES (`taciturn.kernel.noise.sampling`).
 
 - *PIGD* and *PGIGA* add noise to each model independently, so the last of 200,000 is mostly noise; their late average
   costs no privacy, and is a contender of its own. *FTRL* uses a BLT.
@@ -41,8 +41,8 @@ from runner import PLAIN_MEMORY, Contender, Ratio, parse_options, run, use_one_c
 from streams import BUDGET, CHUNK, Task, learns, noise_alone
 from taciturn import L2Ball, Logistic, Private, Problem, pftrl, pgiga, pigd
 from taciturn.averages import late_average
-from taciturn.compiled import passes
 from taciturn.estimators.stream import PrivacyWarning
+from taciturn.kernel.compiled import passes
 
 D = 54
 RADIUS = 5.0

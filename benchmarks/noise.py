@@ -20,7 +20,7 @@ import numpy as np
 
 from diffprivlib_client import Diffprivlib
 from runner import Contender, Ratio, parse_options, run, use_one_core
-from taciturn.noise.sampling import lattice_normal
+from taciturn.kernel.noise.sampling import lattice_normal
 
 PER_CALL = 2**17
 SCALE = 2.0**30

@@ -19,8 +19,8 @@ from rich.table import Table
 from fits import by_jax_privacy, by_taciturn, user_sum_sd
 from runner import environment, parse_options, save, use_one_core
 from taciturn import BLT, SquareRoot
-from taciturn.accounting.unit import Participation
-from taciturn.mechanisms.strategy import matrices, sensitivity_to
+from taciturn.kernel.accounting.unit import Participation
+from taciturn.kernel.mechanisms.strategy import matrices, sensitivity_to
 
 PACKAGES = ("numpy", "scipy", "jax-privacy", "jax", "jaxlib", "optax")
 SETTINGS = [(1024, 4, 256), (1024, 8, 128), (1024, 16, 64), (1024, 4, 1), (1024, 16, 1), (4096, 10, 100)]

@@ -29,8 +29,8 @@ from fits import Fit, by_jax_privacy, by_taciturn, column_norm, sum_sd
 from runner import Contender, Ratio, parse_options, run, use_one_core
 from streams import BUDGET
 from taciturn import BLT, private_sum
-from taciturn.compiled import passes
-from taciturn.core.loop import releases_in_block
+from taciturn.kernel.compiled import passes
+from taciturn.kernel.stream.loop import releases_in_block
 
 BUFFERS = 5
 PACKAGES = ("numpy", "numba", "cryptography", "jax-privacy", "jax", "jaxlib", "optax")

@@ -20,7 +20,7 @@ from rich.table import Table
 
 from fits import Fit, by_jax_privacy, by_taciturn, sum_sd
 from runner import environment, parse_options, save, use_one_core
-from taciturn.mechanisms.blt_fit import Aim
+from taciturn.calibration.blt_fit import Aim
 
 PACKAGES = ("numpy", "scipy", "jax-privacy", "jax", "jaxlib", "optax")
 EQUAL = 1e-3  # errors that differ by no more than this share are called equal

@@ -29,7 +29,7 @@ from typing import Any
 from rich.console import Console
 
 from runner import Contender, Ratio, environment, parse_options, save, tables, take_turns, use_one_core
-from taciturn.accounting.cost import FREE, gaussian
+from taciturn.kernel.accounting.cost import FREE, gaussian
 from taciturn.store import Chunk, Store
 from taciturn.store.database import backend_of
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from taciturn import Privacy, Private
-from taciturn.compiled import passes
-from taciturn.core.loop import releases_in_block
+from taciturn.kernel.compiled import passes
+from taciturn.kernel.stream.loop import releases_in_block
 
 CHUNK = 4_096
 DELTA = 1e-6

@@ -20,8 +20,8 @@ from rich.console import Console
 
 from runner import Contender, Ratio, environment, parse_options, save, tables, take_turns, use_one_core
 from taciturn import User
-from taciturn.accounting.cost import FREE, gaussian
-from taciturn.core.participation import admit, new_records
+from taciturn.kernel.accounting.cost import FREE, gaussian
+from taciturn.kernel.stream.participation import admit, new_records
 from taciturn.store import Store
 
 UNIT = User(rows=4)

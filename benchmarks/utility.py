@@ -43,10 +43,10 @@ from diffprivlib_client import Diffprivlib
 from runner import environment, parse_options, save, use_one_core, yes_or_no
 from streams import DELTA
 from taciturn import Logistic, ObjectivePerturbation, Privacy, Problem, WholeSpace
-from taciturn.algorithms.objective_perturbation import ridge_for
 from taciturn.datasets import Stream, adult, covertype
 from taciturn.datasets.split import split
 from taciturn.estimators.stream import PrivacyWarning
+from taciturn.methods.objective_perturbation import ridge_for
 from taciturn.reproduce.offline import METHODS
 
 EPSILONS = (0.1, 1.0, 10.0)

@@ -8,8 +8,8 @@ import json
 import numpy as np
 
 from served import NAME, Client, declared, set_clock
-from taciturn.accounting import unit
 from taciturn.contract.contract import contract_of
+from taciturn.kernel.accounting import unit
 from taciturn.service.rows import RowBatch, encoded
 from taciturn.service.server import running
 from taciturn.service.service import Service

@@ -52,12 +52,12 @@ from taciturn import (
     grid,
     private_sum,
 )
-from taciturn.core.contributions import Contributions, Form, wired
-from taciturn.learners.bin_counts import BinCounts
-from taciturn.learners.linear_bandit import LinearBandit, bandit_problem
-from taciturn.learners.second_moment import SecondMoment
-from taciturn.problem.column_maps import Bins
-from taciturn.problem.weighted import Weighted, WeightedScores
+from taciturn.kernel.learners.bin_counts import BinCounts
+from taciturn.kernel.learners.contributions import Contributions, Form, wired
+from taciturn.kernel.learners.linear_bandit import LinearBandit, bandit_problem
+from taciturn.kernel.learners.second_moment import SecondMoment
+from taciturn.methods.weighted import Weighted, WeightedScores
+from taciturn.tables.column_maps import Bins
 
 
 class LogCosh(ScalarLoss):

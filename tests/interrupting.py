@@ -6,7 +6,8 @@ import signal
 import sys
 import threading
 
-from taciturn.accounting import ledger, ledger_rules, memory_book
+from taciturn.accounting import ledger, memory_book
+from taciturn.kernel.accounting import ledger_rules
 
 LEDGER = tuple(module.__file__ for module in (ledger, ledger_rules, memory_book))
 """The files of a ledger in memory."""

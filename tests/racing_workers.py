@@ -10,8 +10,8 @@ from pathlib import Path
 
 import forked_workers
 from taciturn import Ledger, Privacy
-from taciturn.accounting.cost import FREE, gaussian
 from taciturn.errors import BudgetExhausted, StateConflict
+from taciturn.kernel.accounting.cost import FREE, gaussian
 from taciturn.store import Chunk, Store
 
 NAME = "stream"

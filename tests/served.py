@@ -22,10 +22,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 import forked_workers
-from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.ledger import Ledger
-from taciturn.accounting.ledger_rules import at_most
 from taciturn.contract.contract import contract_of
+from taciturn.kernel.accounting.gdp import Privacy
+from taciturn.kernel.accounting.ledger_rules import at_most
 from taciturn.service import writer
 from taciturn.service.clock import TickClock
 from taciturn.service.server import server_of

@@ -23,10 +23,10 @@ RANK = {name.strip(): rank for rank, group in enumerate(ORDER.split("<")) for na
 LAZY = {"taciturn.__init__", "taciturn.__main__"}  # the front doors may import anything
 GUESTS = {"reproduce"}  # example code: public names come by the front door, as they do for a user
 LATE = {
-    ("taciturn.core.loop", "taciturn.compiled.passes"),
-    ("taciturn.core.contributions", "taciturn.learners.exact_sums"),
-    ("taciturn.core.participation", "taciturn.compiled.participation"),
-    ("taciturn.problem.random_features", "taciturn.compiled.waves"),
+    ("taciturn.kernel.stream.loop", "taciturn.kernel.compiled.passes"),
+    ("taciturn.kernel.learners.contributions", "taciturn.kernel.learners.exact_sums"),
+    ("taciturn.kernel.stream.participation", "taciturn.kernel.compiled.participation_loops"),
+    ("taciturn.tables.random_features", "taciturn.tables.waves_loops"),
     ("taciturn.accounting.ledger", "taciturn.store.book"),
     ("taciturn.accounting.ledger", "taciturn.store.verify"),
 }
@@ -43,7 +43,7 @@ TRUSTED = {
 }
 """What must be believed for how much noise is added: costs, rules, encoders, sensitivities and the sampler."""
 BESIDE_TRUSTED = (
-    *("taciturn.errors", "taciturn.core.protocols", "taciturn.core.schedule"),
+    *("taciturn.errors", "taciturn.kernel.stream.protocols", "taciturn.kernel.stream.schedule"),
     *(f"taciturn._util.{name}" for name in ("arrays", "frozen", "jit", "output", "process")),
     *("numpy", "scipy.special", "scipy.linalg.blas", "numba", "llvmlite", "cryptography"),
 )
@@ -132,31 +132,51 @@ def test_imports_point_left(module):
     ("module", "source", "why"),
     [
         ("taciturn.errors", "import taciturn.core.private", "core lies to the right of errors"),
-        ("taciturn.accounting.gdp", "from taciturn.problem import losses", "right of accounting"),
-        ("taciturn.accounting.gdp", "from ..problem.losses import Logistic", "right of accounting"),
+        ("taciturn.kernel.accounting.gdp", "from taciturn.problem import losses", "right of accounting"),
+        ("taciturn.kernel.accounting.gdp", "from ..problem.losses import Logistic", "right of accounting"),
         ("taciturn.accounting.__init__", "from ..problem import Problem", "right of accounting"),
-        ("taciturn._util.arrays", "from taciturn.errors import InvalidInput", "errors is a sibling of _util"),
-        ("taciturn.problem.losses", "from taciturn.noise.sampling import secret_bits", "noise is a sibling of problem"),
-        ("taciturn.learners.igd", "from taciturn import mechanisms", "mechanisms is a sibling of learn"),
-        ("taciturn.learners.igd", "from taciturn.compiled.codes import set_code", "compiled lies to the right"),
-        ("taciturn.mechanisms.blt", "def f():\n    from .. import compiled", "compiled lies to the right"),
-        ("taciturn.problem.problem", "from taciturn.compiled import clipping", "compiled lies to the right of problem"),
+        ("taciturn.kernel.arrays", "from taciturn.errors import InvalidInput", "errors is a sibling of _util"),
         (
-            "taciturn.compiled.passes",
-            "from taciturn.algorithms.recipes import pigd",
+            "taciturn.kernel.problem.losses",
+            "from taciturn.kernel.noise.sampling import secret_bits",
+            "noise is a sibling of problem",
+        ),
+        ("taciturn.kernel.learners.igd", "from taciturn import mechanisms", "mechanisms is a sibling of learn"),
+        (
+            "taciturn.kernel.learners.igd",
+            "from taciturn.kernel.compiled.codes import set_code",
+            "compiled lies to the right",
+        ),
+        ("taciturn.kernel.mechanisms.blt", "def f():\n    from .. import compiled", "compiled lies to the right"),
+        (
+            "taciturn.kernel.problem.problem",
+            "from taciturn.compiled import clipping",
+            "compiled lies to the right of problem",
+        ),
+        (
+            "taciturn.kernel.compiled.passes",
+            "from taciturn.methods.recipes import pigd",
             "algorithms is a sibling of compiled",
         ),
         (
-            "taciturn.core.loop",
-            "def f():\n    from taciturn.learners.ftrl import FTRL",
+            "taciturn.kernel.stream.loop",
+            "def f():\n    from taciturn.kernel.learners.ftrl import FTRL",
             "learners lies to the right of core",
         ),
-        ("taciturn.core.loop", "from taciturn.compiled import passes", "compiled lies to the right of core"),
-        ("taciturn.core.loop", "class A:\n    from taciturn.compiled import passes", "compiled lies to the right"),
-        ("taciturn.core.loop", "def f():\n    from taciturn.compiled import igd", "compiled lies to the right"),
+        ("taciturn.kernel.stream.loop", "from taciturn.compiled import passes", "compiled lies to the right of core"),
+        (
+            "taciturn.kernel.stream.loop",
+            "class A:\n    from taciturn.compiled import passes",
+            "compiled lies to the right",
+        ),
+        (
+            "taciturn.kernel.stream.loop",
+            "def f():\n    from taciturn.compiled import igd",
+            "compiled lies to the right",
+        ),
         ("taciturn.core.private", "def f():\n    from taciturn.compiled import passes", "compiled lies to the right"),
         ("taciturn.averages", "from taciturn.plan import recommend", "plan is a sibling of averages"),
-        ("taciturn.learners.igd", "from taciturn import IGD", "not from the front door"),
+        ("taciturn.kernel.learners.igd", "from taciturn import IGD", "not from the front door"),
         ("taciturn.core.private", "import taciturn", "not from the front door"),
         (
             "taciturn.core.private",
@@ -186,11 +206,14 @@ def test_a_planted_import_is_named(module, source, why):
         ("taciturn.__init__", "from taciturn.cli.app import app"),
         ("taciturn.cli.app", "from taciturn import __version__\nfrom taciturn.reproduce import plots"),
         ("taciturn.core.private", "from taciturn.errors import Unprovable\nimport numpy as np"),
-        ("taciturn.learners.giga", "from .igd import IGD\nfrom taciturn.learners import weights"),
+        ("taciturn.methods.giga", "from .igd import IGD\nfrom taciturn.learners import weights"),
         ("taciturn.learners.__init__", "from .igd import IGD\nfrom taciturn.core.private import Learner"),
-        ("taciturn.core.loop", "def f():\n    from taciturn.compiled import passes\nfrom .state import State"),
-        ("taciturn.compiled.passes", "from taciturn.learners.igd import IGD\nfrom taciturn.core.loop import Pass"),
-        ("taciturn.audit.verdict", "def f():\n    from taciturn.compiled.passes import STATISTICS"),
+        ("taciturn.kernel.stream.loop", "def f():\n    from taciturn.compiled import passes\nfrom .state import State"),
+        (
+            "taciturn.kernel.compiled.passes",
+            "from taciturn.kernel.learners.igd import IGD\nfrom taciturn.kernel.stream.loop import Pass",
+        ),
+        ("taciturn.audit.verdict", "def f():\n    from taciturn.kernel.compiled.passes import STATISTICS"),
         ("taciturn.averages", "from taciturn.core.private import Private"),
         ("taciturn.reproduce.regret", "from taciturn import IGD, __version__\nfrom taciturn.regret import replay"),
     ],
@@ -222,7 +245,7 @@ def test_what_is_believed_imports_nothing_else(module):
 @pytest.mark.parametrize(
     "source",
     [
-        "from taciturn.mechanisms.blt_fit import fitted",
+        "from taciturn.calibration.blt_fit import fitted",
         "def f():\n    from scipy.optimize import minimize",
         "import scipy",
         "from taciturn.accounting import paper",
@@ -232,7 +255,7 @@ def test_what_is_believed_imports_nothing_else(module):
     ],
 )
 def test_a_planted_import_of_what_need_not_be_believed_is_named(source):
-    (name,) = untrusted_imports("taciturn.mechanisms.blt", source)
+    (name,) = untrusted_imports("taciturn.kernel.mechanisms.blt", source)
     assert name.rpartition(".")[0] in source or name in source
 
 

@@ -30,12 +30,12 @@ from taciturn import (
     pqftl,
     private_sum,
 )
-from taciturn.accounting.unit import ONCE
+from taciturn.calibration.decoded_noise import DecodedNoise
 from taciturn.contract.contract import contract_of
 from taciturn.estimators.settings import Settings
 from taciturn.estimators.sklearn import PrivateLinearRegression
 from taciturn.estimators.stream import Stream
-from taciturn.mechanisms.decoded_noise import DecodedNoise
+from taciturn.kernel.accounting.unit import ONCE
 from taciturn.memories import Memories, decayed_sums, windows_of
 
 BUDGET = Privacy(1.0, 1e-6)

@@ -38,13 +38,13 @@ from taciturn import (
     geometric,
     grid,
 )
-from taciturn.algorithms.stages import Moments, Ranges, Scales
 from taciturn.averages import late_averages
 from taciturn.cli.app import app
+from taciturn.kernel.problem.losses import Nearness
+from taciturn.methods.stages import Moments, Ranges, Scales
 from taciturn.plan import curvature, recommend, rows_per_user
-from taciturn.problem.losses import Nearness
-from taciturn.problem.random_features import RandomFeatures
 from taciturn.regret import best_in_hindsight, replay
+from taciturn.tables.random_features import RandomFeatures
 
 BUDGET = Privacy(1.0, 1e-6)
 

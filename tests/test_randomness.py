@@ -1,6 +1,6 @@
-"""Noise is drawn in `noise/sampling.py` alone, and meets exact data in three places.
+"""Noise is drawn in `kernel/noise/sampling.py` alone, and meets exact data in three places.
 
-`datasets/` and `checks/streams.py` draw from seeds what protects no one. So does `problem/random_features.py`, from a
+`datasets/` and `checks/streams.py` draw from seeds what protects no one. So does `tables/random_features.py`, from a
 hash: its directions are public. `bandits/` draws simulated environments, and arms: a choice is post-processing of what
 was released, and which arm it falls on protects no one.
 """
@@ -33,16 +33,16 @@ DRAWS = {"rvs", "default_rng", "RandomState", "SystemRandom", "check_random_stat
 
 ANYTHING = GENERATORS | DRAWS
 ALLOWED = {
-    "taciturn.noise.sampling": ANYTHING,
+    "taciturn.kernel.noise.sampling": ANYTHING,
     "taciturn.datasets": ANYTHING,
     "taciturn.checks.streams": {"numpy.random", "default_rng"},  # what things are tried on
     "taciturn.bandits": {"numpy.random", "default_rng"},  # choices among arms, simulated environments
-    "taciturn.core.state": {"os.urandom", "urandom"},  # names of streams and states are random, and public
-    "taciturn.core.participation": {"secrets"},  # the key of the hashes of users' ids, names of their layers
+    "taciturn.kernel.stream.state": {"os.urandom", "urandom"},  # names of streams and states are random, and public
+    "taciturn.kernel.stream.participation": {"secrets"},  # the key of the hashes of users' ids, names of their layers
     "taciturn.accounting.ledger": {"uuid"},  # the name of a charge, public
     "taciturn.store.encryption": {"secrets", "cryptography"},  # keys and nonces of stored states
     "taciturn.runs.resume": {"secrets", "token_bytes", "cryptography"},  # the key of the chain of rows, and a hash
-    "taciturn._util.atomic": {"secrets", "token_hex"},  # names of temporary files
+    "taciturn.kernel.atomic": {"secrets", "token_hex"},  # names of temporary files
     "taciturn.client": {"secrets", "token_hex", "randbelow", "ssl"},  # idempotency keys, pauses, trust in a server
     "taciturn.cli.serve": {"ssl"},  # a check of a certificate
     "taciturn.service.app": {"secrets", "token_hex"},  # the id of an internal error
@@ -111,7 +111,7 @@ def draws(module: str, source: str) -> list[str]:
     allowed = set().union(*(a for m, a in ALLOWED.items() if f"{module}.".startswith(f"{m}.")))
     result = sorted({(n, g) for n, name in names(ast.parse(source)) if (g := generator(name))})
     return [
-        f"{module}:{line} uses {used}: draw it in taciturn.noise.sampling"
+        f"{module}:{line} uses {used}: draw it in taciturn.kernel.noise.sampling"
         for line, used in result
         if used not in allowed
     ]
@@ -159,7 +159,7 @@ def test_no_generator_but_the_sampler(module):
         ("r = __import__('secrets')", "secrets"),
     ],
 )
-@each("module", ["taciturn.core.private", "taciturn.mechanisms.gaussian"])
+@each("module", ["taciturn.core.private", "taciturn.kernel.mechanisms.gaussian"])
 def test_a_planted_generator_is_named(module, source, used):
     offences = draws(module, source)
     assert offences
@@ -169,13 +169,13 @@ def test_a_planted_generator_is_named(module, source, used):
 @each(
     ("module", "source"),
     [
-        ("taciturn.noise.sampling", "import secrets\nx = np.random.default_rng(1)"),
+        ("taciturn.kernel.noise.sampling", "import secrets\nx = np.random.default_rng(1)"),
         ("taciturn.datasets.ads", "rng = np.random.default_rng(7)"),
         ("taciturn.datasets.__init__", "import random"),
         ("taciturn.bandits.choices", "rng = np.random.default_rng(7)"),
-        ("taciturn.core.state", "import os\nname = os.urandom(16).hex()"),
+        ("taciturn.kernel.stream.state", "import os\nname = os.urandom(16).hex()"),
         ("taciturn.core.private", "from scipy.stats import norm\np = norm.cdf(0)\nr = self.random"),
-        ("taciturn.core.private", "from taciturn.noise.sampling import lattice_normal"),
+        ("taciturn.core.private", "from taciturn.kernel.noise.sampling import lattice_normal"),
         ("taciturn.core.private", "x = getattr(self, 'random')\ny = getattr(self, name)\nz = import_module(name)"),
     ],
 )
@@ -184,22 +184,22 @@ def test_what_is_allowed(module, source):
 
 
 def test_the_state_draws_an_id_and_no_noise():
-    assert draws("taciturn.core.state", "x = np.random.normal()")
+    assert draws("taciturn.kernel.stream.state", "x = np.random.normal()")
 
 
 def test_bandits_draw_choices_and_no_noise():
     """Nothing there is drawn from secret bits, and the learner and its compiled sums draw nothing."""
     assert draws("taciturn.bandits.choices", "import secrets")
-    assert draws("taciturn.learners.linear_bandit", "x = np.random.default_rng(1)")
-    assert draws("taciturn.compiled.linear_bandit", "x = np.random.default_rng(1)")
+    assert draws("taciturn.kernel.learners.linear_bandit", "x = np.random.default_rng(1)")
+    assert draws("taciturn.kernel.compiled.linear_bandit_loops", "x = np.random.default_rng(1)")
 
 
 # Where exact data and noise meet.
 
 MEETING = {
-    "taciturn.core.loop",  # one release at a time: the definition
+    "taciturn.kernel.stream.loop",  # one release at a time: the definition
     "taciturn.compiled",  # the same, many releases at once
-    "taciturn.algorithms.objective_perturbation",  # noise in the objective itself
+    "taciturn.methods.objective_perturbation",  # noise in the objective itself
 }
 DEFINED = {"taciturn.noise", "taciturn.mechanisms"}
 """The samplers, and the verbs: what a mechanism encodes, and what it draws, each without the other."""
@@ -251,7 +251,7 @@ def meetings(module: str, source: str) -> list[str]:
         return []
     if not within(module, DEFINED):
         result = sorted(set(touches(tree)))
-        return [f"{module}:{line} {what}: leave it to taciturn.core.loop" for line, what in result]
+        return [f"{module}:{line} {what}: leave it to taciturn.kernel.stream.loop" for line, what in result]
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     both = [f for f in functions if {what.split()[0] for _, what in touches(f)} == {"draws", "encodes"}]
     both += [f for f in functions if f.name in ("encode", "decode") and any("draws" in what for _, what in touches(f))]
@@ -267,7 +267,11 @@ def test_the_places_are_there():
     """Each of them does meet both; a module that was moved is named anew."""
     for place in MEETING | DEFINED | EVIDENCE:
         assert any(within(module, {place}) for module in MODULES), place
-    for module in ("taciturn.core.loop", "taciturn.algorithms.objective_perturbation", "taciturn.compiled.passes"):
+    for module in (
+        "taciturn.kernel.stream.loop",
+        "taciturn.methods.objective_perturbation",
+        "taciturn.kernel.compiled.passes",
+    ):
         kinds = {what.split()[0] for _, what in touches(ast.parse(MODULES[module].read_text(encoding="utf-8")))}
         assert kinds == {"draws", "encodes"}, module
 
@@ -280,19 +284,19 @@ def test_the_places_are_there():
         "secret, encoded = calibrated.encode(secret, row, k)",
         "secret, encoded = calibrated.encode(*parts)",
         "_, encoded = coder.encode(secret={}, row=row, k=1)",
-        "from taciturn.noise.sampling import lattice_normal",
+        "from taciturn.kernel.noise.sampling import lattice_normal",
         "from taciturn.noise import sampling\nx = sampling.lattice_gumbel((3,))",
-        "from taciturn.noise.sampling import GUMBEL_STEP, secret_bits as bits",
-        "def f():\n    from taciturn.compiled.passes import noise_of",
+        "from taciturn.kernel.noise.sampling import GUMBEL_STEP, secret_bits as bits",
+        "def f():\n    from taciturn.kernel.compiled.passes import noise_of",
         "from taciturn.compiled import passes\nx = passes.noise_of(c).add(secret, public, rows, 1, drawn)",
         "from taciturn.compiled import passes\nx = passes.NOISE[type(c)](c)",
         "from taciturn.compiled import lattice\nx = lattice.add_noise_batch(rows, steps, 1.0, noise)",
-        "from taciturn.compiled.igd import releases",
-        "import taciturn.compiled.blt",
+        "from taciturn.kernel.compiled.igd_loops import releases",
+        "import taciturn.kernel.compiled.blt_loops",
         "drawn = getattr(calibrated, 'noise')(None, 1, 1)",
     ],
 )
-@each("module", ["taciturn.core.private", "taciturn.learners.igd", "taciturn.estimators.stream"])
+@each("module", ["taciturn.core.private", "taciturn.kernel.learners.igd", "taciturn.estimators.stream"])
 def test_a_planted_meeting_is_named(module, source):
     (offence,) = [o for o in meetings(module, source) if "draws" in o or "encodes" in o][-1:]
     assert offence.startswith(module)
@@ -313,18 +317,21 @@ def test_a_mechanism_that_adds_its_own_noise_is_named(source):
 @each(
     ("module", "source"),
     [
-        ("taciturn.core.loop", "x = calibrated.encode(secret, row, k)[1] + calibrated.noise(seed, k, 1)[0]"),
+        ("taciturn.kernel.stream.loop", "x = calibrated.encode(secret, row, k)[1] + calibrated.noise(seed, k, 1)[0]"),
         (
-            "taciturn.compiled.passes",
+            "taciturn.kernel.compiled.passes",
             "from taciturn.compiled import lattice\nnoise = calibrated.noise_rows(None, 1, 2)",
         ),
         ("taciturn.checks.mechanisms", "drawn = calibrated.noise(seed, 1, 5)"),
         ("taciturn.audit.selection", "calibrated.encode({}, row, k)"),
-        ("taciturn.mechanisms.lattice", "def draw(self, releases, bits):\n    return lattice_normal(1.0, (3,), bits)"),
+        (
+            "taciturn.kernel.mechanisms.lattice",
+            "def draw(self, releases, bits):\n    return lattice_normal(1.0, (3,), bits)",
+        ),
         ("taciturn.mechanisms.mine", "def encode(self, secret, row, k):\n    return self.coder.encode(secret, row, k)"),
         ("taciturn.contract.contract", "text.encode('utf-8', 'surrogatepass')\ncolumn.encode(values, out)"),
-        ("taciturn.report.plots", "label = finding.noise\nfrom taciturn.noise.sampling import GUMBEL_STEP"),
-        ("taciturn.regret.optimum", "from taciturn.compiled.passes import statistics"),
+        ("taciturn.report.plots", "label = finding.noise\nfrom taciturn.kernel.noise.sampling import GUMBEL_STEP"),
+        ("taciturn.regret.optimum", "from taciturn.kernel.compiled.passes import statistics"),
         ("taciturn.averages", "from taciturn.compiled import averages"),
     ],
 )

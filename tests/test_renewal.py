@@ -30,13 +30,13 @@ from taciturn import (
     pqftl,
     private_sum,
 )
-from taciturn.accounting.cost import Cost, gaussian
-from taciturn.accounting.guarantee import Charge
-from taciturn.core.loop import Definition, Loop
 from taciturn.estimators.river import PrivateLogisticRegression as RiverLogistic
 from taciturn.estimators.settings import Settings
 from taciturn.estimators.sklearn import PrivateLinearRegression, PrivateLinearSVC, PrivateLogisticRegression
 from taciturn.estimators.stream import Stream
+from taciturn.kernel.accounting.cost import Cost, gaussian
+from taciturn.kernel.accounting.guarantee import Charge
+from taciturn.kernel.stream.loop import Definition, Loop
 from taciturn.plan import recommend
 from taciturn.regret import ftrl_regret_bound
 from taciturn.renewal import Promise, Renewal

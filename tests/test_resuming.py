@@ -48,13 +48,13 @@ from taciturn import (
     private_sum,
 )
 from taciturn.accounting.memory_store import IN_MEMORY
-from taciturn.algorithms.stages import Ranges, Scales
-from taciturn.core.protocols import Certificate, Mechanism
-from taciturn.core.staged import Staged
-from taciturn.core.state import read_state
-from taciturn.learners.qftl import QFTL
-from taciturn.mechanisms import calibration
-from taciturn.mechanisms.prefix_sum import Finite
+from taciturn.calibration import mechanisms as calibration
+from taciturn.kernel.learners.qftl import QFTL
+from taciturn.kernel.mechanisms.prefix_sum import Finite
+from taciturn.kernel.stream.protocols import Certificate, Mechanism
+from taciturn.kernel.stream.state import read_state
+from taciturn.methods.staged import Staged
+from taciturn.methods.stages import Ranges, Scales
 
 NO_SIMD = "X86_V3 X86_V4 AVX512_ICL AVX512_SPR"  # what newer builds of NumPy call them; others are ignored
 OLD_NAMES = "AVX512F AVX512CD AVX512_SKX AVX2 FMA3"
@@ -505,7 +505,7 @@ def test_mechanisms_without_the_verb_go_on_where_they_calibrate_the_same(mechani
 
 
 def test_a_state_of_an_older_version_is_rejected(tmp_path, monkeypatch):
-    monkeypatch.setattr("taciturn.core.state.VERSION", 1)
+    monkeypatch.setattr("taciturn.kernel.stream.state.VERSION", 1)
     cases()["igd"].start().dump(tmp_path / "old.npz")
     monkeypatch.undo()
     with pytest.raises(StateConflict, match="another version"):

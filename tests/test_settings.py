@@ -90,13 +90,6 @@ from taciturn import (
     private_sum,
     regret,
 )
-from taciturn.accounting import cost, errata, paper
-from taciturn.accounting import gdp as exact
-from taciturn.accounting import objective as perturbed
-from taciturn.accounting import zcdp as concentrated
-from taciturn.accounting.objective import epsilon_of_moments, log_moment
-from taciturn.algorithms.objective_perturbation import ridge_for
-from taciturn.algorithms.selection import Selection, shares
 from taciturn.audit import (
     Pair,
     audit,
@@ -122,16 +115,23 @@ from taciturn.columns.kinds import Bins, Categories, Hashed, Range, Text
 from taciturn.columns.scales import Scale
 from taciturn.columns.target import Classes, Number, Positive
 from taciturn.contract.contract import Contract
-from taciturn.core.fingerprint import fingerprint
 from taciturn.drift import DriftWatch, drift
 from taciturn.estimators.scaling import PublicRandomFeatures
 from taciturn.estimators.settings import Settings
-from taciturn.learners.linear_bandit import bandit_problem
+from taciturn.kernel.accounting import cost, errata, paper
+from taciturn.kernel.accounting import gdp as exact
+from taciturn.kernel.accounting import zcdp as concentrated
+from taciturn.kernel.learners.linear_bandit import bandit_problem
+from taciturn.kernel.problem.losses import Advice
+from taciturn.kernel.problem.scalar_loss import Smoothed
+from taciturn.kernel.stream.fingerprint import fingerprint
 from taciturn.memories import Memories, decayed_sums, tuned
+from taciturn.methods import objective as perturbed
+from taciturn.methods.objective import epsilon_of_moments, log_moment
+from taciturn.methods.objective_perturbation import ridge_for
+from taciturn.methods.selection import Selection, shares
+from taciturn.methods.weighted import Weighted, WeightedScores
 from taciturn.plan import curvature, feature_map, feature_scales, recommend, rows_per_user, standard_scale
-from taciturn.problem.losses import Advice
-from taciturn.problem.scalar_loss import Smoothed
-from taciturn.problem.weighted import Weighted, WeightedScores
 from taciturn.regret import tails
 
 pytestmark = pytest.mark.filterwarnings("ignore::taciturn.estimators.stream.PrivacyWarning")
@@ -442,55 +442,55 @@ CASES: dict[str, list[Case]] = {
         Case(lambda **n: private_sum(2, 1.0, BUDGET, **n), {"forget": 12}),
         Case(lambda **n: private_sum(privacy=BUDGET, **n), {"dimension": 2, "bound": 1.3, "horizon": 6, "seed": 7}),
     ],
-    "taciturn.accounting.zcdp.delta_of_rho": [Case(concentrated.delta_of_rho, {"epsilon": 1.3, "rho": 0.1})],
-    "taciturn.accounting.zcdp.epsilon_of_rho": [
+    "taciturn.kernel.accounting.zcdp.delta_of_rho": [Case(concentrated.delta_of_rho, {"epsilon": 1.3, "rho": 0.1})],
+    "taciturn.kernel.accounting.zcdp.epsilon_of_rho": [
         Case(concentrated.epsilon_of_rho, {"delta": 1e-3, "rho": 1.3}),
     ],
-    "taciturn.accounting.zcdp.rho_of": [Case(concentrated.rho_of, {"epsilon": 1.3, "delta": 1e-3})],
-    "taciturn.accounting.cost.gaussian": [Case(_gaussian, {"mu_squared": 0.01, "count": 100})],
-    "taciturn.accounting.errata.quadratic_pair": [
+    "taciturn.kernel.accounting.zcdp.rho_of": [Case(concentrated.rho_of, {"epsilon": 1.3, "delta": 1e-3})],
+    "taciturn.kernel.accounting.cost.gaussian": [Case(_gaussian, {"mu_squared": 0.01, "count": 100})],
+    "taciturn.kernel.accounting.errata.quadratic_pair": [
         Case(errata.quadratic_pair, {"weight_v": 1.3, "weight_u": 1.1, "R": 1.7, "R_y": 1.9})
     ],
-    "taciturn.accounting.errata.table": [
+    "taciturn.kernel.accounting.errata.table": [
         Case(
             errata.table,
             {"horizons": (100, 120), "epsilons": (1.3, 2.1), "deltas": (1e-3, 1e-2), "alphas": (1.1, 0.3)},
         )
     ],
-    "taciturn.accounting.gdp.delta_of": [Case(exact.delta_of, {"epsilon": 1.3, "mu": 1.7})],
-    "taciturn.accounting.gdp.epsilon_of": [Case(exact.epsilon_of, {"delta": 1e-3, "mu": 1.7})],
-    "taciturn.accounting.gdp.mu_of": [Case(exact.mu_of, {"epsilon": 1.3, "delta": 1e-3})],
-    "taciturn.accounting.gdp.noise_multiplier": [
+    "taciturn.kernel.accounting.gdp.delta_of": [Case(exact.delta_of, {"epsilon": 1.3, "mu": 1.7})],
+    "taciturn.kernel.accounting.gdp.epsilon_of": [Case(exact.epsilon_of, {"delta": 1e-3, "mu": 1.7})],
+    "taciturn.kernel.accounting.gdp.mu_of": [Case(exact.mu_of, {"epsilon": 1.3, "delta": 1e-3})],
+    "taciturn.kernel.accounting.gdp.noise_multiplier": [
         Case(lambda releases: exact.noise_multiplier(BUDGET, releases), {"releases": 100})
     ],
-    "taciturn.accounting.paper.delivered": [
+    "taciturn.kernel.accounting.paper.delivered": [
         Case(lambda horizon: paper.delivered(BUDGET, horizon, "proven"), {"horizon": 100})
     ],
-    "taciturn.accounting.paper.noise_multiplier": [
+    "taciturn.kernel.accounting.paper.noise_multiplier": [
         Case(lambda horizon: paper.noise_multiplier(BUDGET, horizon, "proven"), {"horizon": 100})
     ],
-    "taciturn.accounting.paper.pocp_noise": [
+    "taciturn.kernel.accounting.paper.pocp_noise": [
         Case(
             lambda **n: paper.pocp_noise(privacy=BUDGET, rounds=ROUNDS, reading="proven", **n),
             {"lam": 1.3, "horizon": 100},
         )
     ],
-    "taciturn.accounting.paper.pol_noise": [
+    "taciturn.kernel.accounting.paper.pol_noise": [
         Case(lambda **n: paper.pol_noise(privacy=BUDGET, **n), {"lipschitz": 1.3, "horizon": 100})
     ],
-    "taciturn.accounting.paper.pqftl_noise": [
+    "taciturn.kernel.accounting.paper.pqftl_noise": [
         Case(lambda **n: paper.pqftl_noise(privacy=BUDGET, **n), {"bound": 1.3, "horizon": 100})
     ],
-    "taciturn.accounting.paper.tree_noise": [
+    "taciturn.kernel.accounting.paper.tree_noise": [
         Case(lambda **n: paper.tree_noise(privacy=BUDGET, **n), {"bound": 1.3, "horizon": 100})
     ],
-    "taciturn.accounting.objective.delta_perturbed": [
+    "taciturn.methods.objective.delta_perturbed": [
         Case(perturbed.delta_perturbed, {"epsilon": 2.3, "m": 0.3, "hessian": 1.1, "dimensions": 2})
     ],
-    "taciturn.accounting.objective.epsilon_perturbed": [
+    "taciturn.methods.objective.epsilon_perturbed": [
         Case(perturbed.epsilon_perturbed, {"delta": 1e-3, "m": 0.3, "hessian": 1.1, "dimensions": 2})
     ],
-    "taciturn.accounting.objective.shift_of": [
+    "taciturn.methods.objective.shift_of": [
         Case(perturbed.shift_of, {"epsilon": 2.3, "delta": 1e-3, "hessian": 1.1, "dimensions": 2})
     ],
     "taciturn.audit.Pair": [Case(lambda at: (_pair(at).at, _pair(at).world(1)), {"at": 1})],
@@ -628,7 +628,7 @@ CASES: dict[str, list[Case]] = {
         Case(_weighted(_sklearn("PrivateLogisticRegression", classes=[-1, 1], **MODEL)), {"class_weight": 1.3}),
     ],
     "taciturn.estimators.sklearn.PrivateNaiveBayes": [Case(_sklearn("PrivateNaiveBayes", classes=[-1, 1]), COUNTS)],
-    "taciturn.algorithms.objective_perturbation.ridge_for": [
+    "taciturn.methods.objective_perturbation.ridge_for": [
         Case(lambda **n: ridge_for(BUDGET, **n), {"horizon": 100, "feature_bound": 1.3, "size": 7}),
     ],
     "taciturn.plan.standard_scale": [Case(standard_scale, {"columns": 3})],
@@ -650,13 +650,13 @@ CASES: dict[str, list[Case]] = {
     "taciturn.plan.rows_per_user": [
         Case(lambda **n: rows_per_user(RIDGED, BUDGET, **n), {"horizon": 100, "users": 30, "apart": 2})
     ],
-    "taciturn.problem.scalar_loss.Smoothed": [Case(lambda width: Smoothed(Absolute(), width), {"width": 1.3})],
-    "taciturn.problem.losses.Advice": [Case(Advice, {"loss_bound": 1.3})],
-    "taciturn.problem.weighted.Weighted": [
+    "taciturn.kernel.problem.scalar_loss.Smoothed": [Case(lambda width: Smoothed(Absolute(), width), {"width": 1.3})],
+    "taciturn.kernel.problem.losses.Advice": [Case(Advice, {"loss_bound": 1.3})],
+    "taciturn.methods.weighted.Weighted": [
         Case(lambda negative: Weighted(Hinge(), negative), {"negative": 0.3}),
         Case(lambda positive: Weighted(Hinge(), positive=positive), {"positive": 0.3}),
     ],
-    "taciturn.problem.weighted.WeightedScores": [
+    "taciturn.methods.weighted.WeightedScores": [
         Case(lambda weights: WeightedScores(MultiHinge(3), (1.0, weights, 0.5)), {"weights": 0.3})
     ],
     "taciturn.BlockSums": [Case(_sums, {"count": 6, "excluded": 2})],
@@ -668,16 +668,14 @@ CASES: dict[str, list[Case]] = {
             {"first": 3},
         )
     ],
-    "taciturn.accounting.objective.epsilon_of_moments": [
+    "taciturn.methods.objective.epsilon_of_moments": [
         Case(lambda delta: epsilon_of_moments(delta, lambda a: log_moment(a, 0.3, 0.01, 2)), {"delta": 1e-3})
     ],
-    "taciturn.accounting.objective.log_moment": [
-        Case(log_moment, {"a": 1.7, "m": 0.3, "hessian": 0.1, "dimensions": 2})
-    ],
-    "taciturn.algorithms.selection.shares": [
+    "taciturn.methods.objective.log_moment": [Case(log_moment, {"a": 1.7, "m": 0.3, "hessian": 0.1, "dimensions": 2})],
+    "taciturn.methods.selection.shares": [
         Case(lambda **n: shares(BUDGET, **n), {"candidates": 3, "pilot": 0.3, "scale": 0.7})
     ],
-    "taciturn.algorithms.selection.Selection": [Case(_selection, {"rows": 20, "seed": 7})],
+    "taciturn.methods.selection.Selection": [Case(_selection, {"rows": 20, "seed": 7})],
     "taciturn.regret.best_in_hindsight": [
         Case(
             lambda tolerance: dataclasses.astuple(regret.best_in_hindsight(RIDGED, X, SIGNS, tolerance)),
@@ -774,11 +772,11 @@ RESULTS = {
     "taciturn.Release",
     "taciturn.Releases",
     "taciturn.State",
-    "taciturn.accounting.cost.Spent",
-    "taciturn.accounting.errata.Erratum",
-    "taciturn.accounting.ledger_rules.Learnt",
-    "taciturn.accounting.ledger_rules.Line",
-    "taciturn.accounting.ledger_rules.sums_from",
+    "taciturn.kernel.accounting.cost.Spent",
+    "taciturn.kernel.accounting.errata.Erratum",
+    "taciturn.kernel.accounting.ledger_rules.Learnt",
+    "taciturn.kernel.accounting.ledger_rules.Line",
+    "taciturn.kernel.accounting.ledger_rules.sums_from",
     "taciturn.bandits.Decision",
     "taciturn.datasets.BanditLog",
     "taciturn.bandits.LinearModel",
@@ -796,10 +794,10 @@ RESULTS = {
 """Results of the package, which users do not set."""
 
 UNCERTIFIED = {
-    "taciturn.accounting.gdp.doubled",
-    "taciturn.accounting.gdp.largest_true",
-    "taciturn.accounting.gdp.last_true",
-    "taciturn.accounting.zcdp.least_value",
+    "taciturn.kernel.accounting.gdp.doubled",
+    "taciturn.kernel.accounting.gdp.largest_true",
+    "taciturn.kernel.accounting.gdp.last_true",
+    "taciturn.kernel.accounting.zcdp.least_value",
     "taciturn.checks.check_learner",
     "taciturn.checks.check_loss",
     "taciturn.checks.check_set",
@@ -814,7 +812,7 @@ UNCERTIFIED = {
 """Tools whose numbers enter no certificate: bisection by a function of the user, sizes of checks and of data."""
 
 INTERNAL = {
-    "taciturn.accounting.cost.sampled_gaussian",
+    "taciturn.kernel.accounting.cost.sampled_gaussian",
     "taciturn.averages.late_averages_of",
     "taciturn.mechanisms.OnLattice",
     "taciturn.mechanisms.calibrate_step",
@@ -827,15 +825,15 @@ INTERNAL = {
 MODULES = (
     "taciturn",
     *(f"taciturn.{name}" for name in taciturn._MODULES),
-    "taciturn.accounting.zcdp",
-    "taciturn.accounting.cost",
-    "taciturn.accounting.errata",
-    "taciturn.accounting.gdp",
-    "taciturn.accounting.guarantee",
+    "taciturn.kernel.accounting.zcdp",
+    "taciturn.kernel.accounting.cost",
+    "taciturn.kernel.accounting.errata",
+    "taciturn.kernel.accounting.gdp",
+    "taciturn.kernel.accounting.guarantee",
     "taciturn.accounting.ledger",
-    "taciturn.accounting.ledger_rules",
-    "taciturn.accounting.paper",
-    "taciturn.accounting.objective",
+    "taciturn.kernel.accounting.ledger_rules",
+    "taciturn.kernel.accounting.paper",
+    "taciturn.methods.objective",
     "taciturn.columns.kinds",
     "taciturn.contract.contract",
     "taciturn.columns.scales",
@@ -844,10 +842,10 @@ MODULES = (
     "taciturn.estimators.river",
     "taciturn.estimators.scaling",
     "taciturn.estimators.sklearn",
-    "taciturn.algorithms.objective_perturbation",
-    "taciturn.algorithms.selection",
-    "taciturn.problem.losses",
-    "taciturn.problem.weighted",
+    "taciturn.methods.objective_perturbation",
+    "taciturn.methods.selection",
+    "taciturn.kernel.problem.losses",
+    "taciturn.methods.weighted",
     "taciturn.regret.tails",
 )
 
@@ -896,7 +894,7 @@ def test_every_number_has_an_entry(name, thing):
 
 def test_cases_are_public():
     """No case is left of a name that has gone."""
-    names = set(dict(public())) | {"taciturn.problem.scalar_loss.Smoothed"}
+    names = set(dict(public())) | {"taciturn.kernel.problem.scalar_loss.Smoothed"}
     assert set(CASES) | RESULTS | UNCERTIFIED | INTERNAL <= names
 
 
@@ -1095,7 +1093,7 @@ def test_what_is_no_number_is_rejected(case):
 @pytest.mark.parametrize("value", [math.nan, math.inf, "1.5", None])
 def test_no_bound_at_all_is_not_certified(value):
     """A certificate whose magnitude is no number, or infinite, is rejected by every mechanism."""
-    from taciturn.core.schedule import Timetable
+    from taciturn.kernel.stream.schedule import Timetable
 
     with pytest.raises(taciturn.Unprovable, match="not a finite bound"):
         Gaussian().calibrate(_certificate(value), Timetable(every(1), 6), 2, BUDGET, "exact")
@@ -1267,7 +1265,7 @@ def test_no_argument_quotes_data_that_took_its_place(name, thing):
     if (
         not callable(thing)
         or getattr(thing, "_is_protocol", False)
-        or name.startswith(("taciturn.datasets", "taciturn.accounting.errata"))
+        or name.startswith(("taciturn.datasets", "taciturn.kernel.accounting.errata"))
     ):
         return  # which read and write files, or simulate, and a table of public budgets
     try:

@@ -17,9 +17,9 @@ from engines.test_files import FILES, ROWS, batched, covered, list_map, outbox, 
 from engines.test_pool import CONTRACTS
 from killing import kill_repeatedly
 from taciturn import spark as engine
-from taciturn.core.state import read_state
 from taciturn.engines.files import FileStream
 from taciturn.errors import InvalidInput, StateConflict
+from taciturn.kernel.stream.state import read_state
 from taciturn.store import Store
 
 pytestmark = [pytest.mark.spark, pytest.mark.privacy, pytest.mark.filterwarnings("ignore")]

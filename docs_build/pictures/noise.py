@@ -22,7 +22,7 @@ from taciturn import (
     pigd,
     private_sum,
 )
-from taciturn.mechanisms.calibration import PrefixSum
+from taciturn.calibration.mechanisms import PrefixSum
 
 BUDGET = Privacy(epsilon=1.0, delta=1e-6)
 SUMS, ITERATES = 64, 100_000

@@ -9,7 +9,7 @@ import numpy as np
 from docs_build.pictures import Picture
 from docs_build.svg import COLOURS, drawing, tag, text
 from taciturn import BLT, BinaryTree, SquareRoot
-from taciturn._util.arrays import Array
+from taciturn.kernel.arrays import Array
 
 ROWS, CELL, GAP = 8, 12.0, 30.0
 SHOWN = {"Binary tree": BinaryTree(refined=False), "Square root": SquareRoot(), "BLT, four buffers": BLT()}

@@ -8,7 +8,7 @@ import numpy as np
 
 from docs_build.pictures import Picture
 from docs_build.svg import COLOURS, box, drawing, line, text
-from taciturn.mechanisms.tree import TreeCoder
+from taciturn.kernel.mechanisms.tree import TreeCoder
 
 ROWS, EXAMPLE, SUM = 8, 3, 7
 CELL, RISE, TALL = 56.0, 58.0, 30.0

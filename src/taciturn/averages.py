@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from taciturn._util.arrays import Array, Integers
-from taciturn.core.release import Release, Releases
 from taciturn.errors import InvalidInput, integer, not_negative, number
+from taciturn.kernel.arrays import Array, Integers
+from taciturn.kernel.stream.release import Release, Releases
 
 
 def average(
@@ -142,7 +142,7 @@ def late_averages_of(
 
 @cache
 def _late_means() -> Any:
-    from taciturn.compiled.averages import late_means
+    from taciturn._util.averages_loops import late_means
 
     return late_means
 

@@ -7,7 +7,7 @@ k of a stream are compared by
 
 m the released sum divided by the number of examples that it stands for (for sums), or the released iterate; s_jk is the
 standard deviation of the noise of an entry of the difference, with the covariance of the two
-(`taciturn.mechanisms.decoded_noise`). A distance of 1 is noise alone. The earlier release is one window before the
+(`taciturn.calibration.decoded_noise`). A distance of 1 is noise alone. The earlier release is one window before the
 later, if the stream forgets, and at most half as old otherwise.
 
 **False alarms.** A distance of more than `alarm_at` occurs with probability at most `rate` at each comparison, if
@@ -40,16 +40,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from taciturn._util.arrays import Array, Arrays, Integers
+from taciturn.calibration.decoded_noise import DecodedNoise, linear_coder
+from taciturn.calibration.mechanisms import DecayedBLT
 from taciturn.core.private import Private
-from taciturn.core.protocols import damaged
-from taciturn.core.release import Releases
 from taciturn.errors import InvalidInput, number
-from taciturn.learners.class_sums import ClassSums
-from taciturn.learners.qftl import QFTL
-from taciturn.learners.vector_sum import VectorSum
-from taciturn.mechanisms.calibration import DecayedBLT
-from taciturn.mechanisms.decoded_noise import DecodedNoise, linear_coder
+from taciturn.kernel.arrays import Array, Arrays, Integers
+from taciturn.kernel.learners.class_sums import ClassSums
+from taciturn.kernel.learners.qftl import QFTL
+from taciturn.kernel.learners.vector_sum import VectorSum
+from taciturn.kernel.stream.protocols import damaged
+from taciturn.kernel.stream.release import Releases
 
 RATE = 1e-4
 """The default probability of a false alarm at one comparison."""

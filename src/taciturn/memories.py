@@ -5,7 +5,7 @@ found of row k is `S_k - β·S_{k-1}`, and the decayed sum of any other window i
 arithmetic on what was published: *it costs no privacy, whatever the windows, and however many they are*
 (post-processing). The noise is that of one encoding, fitted for one window, decoded for another: from a strategy for
 10,000 releases, windows of 100, 1,000 and 100,000 have 23, 8 and 26 % more noise than from their own
-(`taciturn.mechanisms.decoded_noise`). So it is for sums and for PQFTL, whose rows do not depend on what was released.
+(`taciturn.calibration.decoded_noise`). So it is for sums and for PQFTL, whose rows do not depend on what was released.
 Private FTRL takes gradients at the points of *one* memory; J memories are J streams there, and cost sqrt(J) times the
 mu of one.
 
@@ -41,15 +41,15 @@ from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
-from taciturn._util.arrays import Array, Arrays, Integers
+from taciturn.calibration.decoded_noise import DecodedNoise, must_be_linear
+from taciturn.calibration.mechanisms import DecayedBLT
 from taciturn.core.private import Private
-from taciturn.core.protocols import damaged
-from taciturn.core.release import Releases
 from taciturn.errors import InvalidInput, Unprovable, integer, value_or_type
-from taciturn.learners.qftl import QFTL
-from taciturn.mechanisms.calibration import DecayedBLT
-from taciturn.mechanisms.decoded_noise import DecodedNoise, must_be_linear
-from taciturn.problem.svec import unpacked
+from taciturn.kernel.arrays import Array, Arrays, Integers
+from taciturn.kernel.learners.qftl import QFTL
+from taciturn.kernel.problem.svec import unpacked
+from taciturn.kernel.stream.protocols import damaged
+from taciturn.kernel.stream.release import Releases
 
 FTRL_COSTS = (
     "several memories are decoded from one encoding for sums and for PQFTL, whose rows do not depend on what was "

@@ -40,17 +40,17 @@ noise by it, but the points at which gradients are taken have more, and on Cover
 74.26 % (12 seeds, standard error .07); at other budgets, for logistic loss and on Adult nothing was gained.
 
 **Nothing stated.** With `ranges="private"` the range, the center and the scale of each column are found in the first
-rows of the stream, and with `precondition` a map after which features are spread evenly (`taciturn.algorithms.stages`),
-each stage at the full budget, as its rows are its own (`taciturn.core.staged`). A stage that counts values of p columns
-reads `13·sqrt(2p)·2.6·k/mu` rows, k those that a user may have in it, and 300 at least: then the noise of a count stays
-below a thirteenth of the rows. There are two such stages, and a third, which narrows them down, if all take less than a
-twentieth of the stream. Preconditioning reads `6·d·s·sqrt(2d)/R²` rows, with s the noise of a second moment of d
-features of norm R: half as many again as a full map needs. If that is more than a twentieth of the stream, it reads
-`4·d·s/R²`, enough for a diagonal one, or a twentieth. If a twentieth is less than `d·s/(2R²)`, it is off: of 30,000
-rows of Adult at epsilon = .1 it cost two points. No model is published before the last stage ends: with a twentieth of
-Covertype in all cases, published points were right in .4, .2 and 1 % less of cases at epsilon = .1, 1 and 10. Rows
-should come in no particular order: a column that hardly changes in the rows of the stages, as dates do in a sorted
-table, is clipped to what it was.
+rows of the stream, and with `precondition` a map after which features are spread evenly (`taciturn.methods.stages`),
+each stage at the full budget, as its rows are its own (`taciturn.methods.staged`). A stage that counts values of p
+columns reads `13·sqrt(2p)·2.6·k/mu` rows, k those that a user may have in it, and 300 at least: then the noise of a
+count stays below a thirteenth of the rows. There are two such stages, and a third, which narrows them down, if all take
+less than a twentieth of the stream. Preconditioning reads `6·d·s·sqrt(2d)/R²` rows, with s the noise of a second moment
+of d features of norm R: half as many again as a full map needs. If that is more than a twentieth of the stream, it
+reads `4·d·s/R²`, enough for a diagonal one, or a twentieth. If a twentieth is less than `d·s/(2R²)`, it is off: of
+30,000 rows of Adult at epsilon = .1 it cost two points. No model is published before the last stage ends: with a
+twentieth of Covertype in all cases, published points were right in .4, .2 and 1 % less of cases at epsilon = .1, 1 and
+10. Rows should come in no particular order: a column that hardly changes in the rows of the stages, as dates do in a
+sorted table, is clipped to what it was.
 
 **Forgetting.** With `forget`, a window in examples, sums decay, and the stream need not end (`taciturn.DecayedBLT`).
 Releases are steady then: fifty in a window, or as for FTRL in a stream as long as the window; late averages forget as
@@ -122,15 +122,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taciturn._util.html import card, facts
-from taciturn.accounting.gdp import Privacy
-from taciturn.accounting.unit import EXAMPLE, Unit, User
-from taciturn.algorithms.objective_perturbation import ObjectivePerturbation
-from taciturn.algorithms.recipes import class_sums, pftrl, pgiga, pigd, pqftl
-from taciturn.algorithms.stages import Moments, Ranges, Scales, with_standardised
+from taciturn.calibration.mechanisms import BLT, BinaryTree, DecayedBLT, PrefixSum, SquareRoot
 from taciturn.core.private import Private
-from taciturn.core.protocols import Learner
-from taciturn.core.schedule import Every, Schedule, at, every, geometric
-from taciturn.core.staged import Stage, Staged
 from taciturn.errors import (
     InvalidInput,
     TaciturnError,
@@ -142,25 +135,32 @@ from taciturn.errors import (
     one_of,
     positive,
 )
-from taciturn.learners.class_sums import ClassSums
-from taciturn.learners.ftrl import FTRL
-from taciturn.learners.linear_bandit import LinearBandit
-from taciturn.learners.qftl import QFTL
-from taciturn.learners.second_moment import SecondMoment
-from taciturn.mechanisms.calibration import BLT, BinaryTree, DecayedBLT, PrefixSum, SquareRoot
-from taciturn.mechanisms.lattice import OnLattice
-from taciturn.mechanisms.prefix_sum import distance
+from taciturn.kernel.accounting.gdp import Privacy
+from taciturn.kernel.accounting.unit import EXAMPLE, Unit, User
+from taciturn.kernel.learners.class_sums import ClassSums
+from taciturn.kernel.learners.ftrl import FTRL
+from taciturn.kernel.learners.linear_bandit import LinearBandit
+from taciturn.kernel.learners.qftl import QFTL
+from taciturn.kernel.learners.second_moment import SecondMoment
+from taciturn.kernel.mechanisms.lattice import OnLattice
+from taciturn.kernel.mechanisms.prefix_sum import distance
+from taciturn.kernel.problem.features import FeatureMap
+from taciturn.kernel.problem.losses import Huber, Logistic, Squared
+from taciturn.kernel.problem.multiclass import OneHot, ScoresLoss
+from taciturn.kernel.problem.problem import Problem
+from taciturn.kernel.problem.scalar_loss import ScalarLoss
+from taciturn.kernel.problem.sets import WholeSpace
+from taciturn.kernel.stream.protocols import Learner
+from taciturn.kernel.stream.schedule import Every, Schedule, at, every, geometric
 from taciturn.memories import FTRL_COSTS, several, tuned, windows_of
-from taciturn.problem.column_maps import Standardise
-from taciturn.problem.features import FeatureMap
-from taciturn.problem.losses import Huber, Logistic, Squared
-from taciturn.problem.multiclass import OneHot, ScoresLoss
-from taciturn.problem.problem import Problem
-from taciturn.problem.random_features import RandomFeatures
-from taciturn.problem.scalar_loss import ScalarLoss
-from taciturn.problem.sets import WholeSpace
-from taciturn.problem.weighted import unweighted
+from taciturn.methods.objective_perturbation import ObjectivePerturbation
+from taciturn.methods.recipes import class_sums, pftrl, pgiga, pigd, pqftl
+from taciturn.methods.staged import Stage, Staged
+from taciturn.methods.stages import Moments, Ranges, Scales, with_standardised
+from taciturn.methods.weighted import unweighted
 from taciturn.renewal import Renewal
+from taciturn.tables.column_maps import Standardise
+from taciturn.tables.random_features import RandomFeatures
 
 Forget = int | Literal["auto"] | Sequence[int]
 """A window in examples, several of them, or "auto"."""
@@ -249,7 +249,7 @@ class Plan:
         ranges first, learn anew; until their first release the model to use is the one that they follow.
 
         >>> from taciturn import Hinge, L2Ball, Privacy, Problem
-        >>> from taciturn.accounting.guarantee import Charge
+        >>> from taciturn.kernel.accounting.guarantee import Charge
         >>> from taciturn.renewal import Renewal
         >>> plan = recommend(Problem(Hinge(), L2Ball(1.0), dimension=2), Privacy(1.0, 1e-6), horizon=1_000)
         >>> renewal = Renewal((0.6, 0.0), (Charge.of(plan.private.guarantee),))

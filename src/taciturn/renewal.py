@@ -33,10 +33,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from taciturn._util.output import rounded_up
-from taciturn.accounting.cost import FREE, total
-from taciturn.accounting.guarantee import Charge, Guarantee
-from taciturn.core.state import SIMULATION
 from taciturn.errors import InvalidInput, StateConflict
+from taciturn.kernel.accounting.cost import FREE, total
+from taciturn.kernel.accounting.guarantee import Charge, Guarantee
+from taciturn.kernel.stream.state import SIMULATION
 
 if TYPE_CHECKING:
     from taciturn.store import Saved, Store

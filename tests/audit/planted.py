@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from taciturn import IGD, Learner, Mechanism
-from taciturn.compiled.passes import BatchPass
-from taciturn.core.release import Collected
+from taciturn.kernel.compiled.passes import BatchPass
+from taciturn.kernel.stream.release import Collected
 
 
 def halved(noise: np.ndarray) -> np.ndarray:

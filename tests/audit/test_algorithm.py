@@ -13,7 +13,6 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from taciturn import InvalidInput, Privacy
-from taciturn.accounting.gdp import mu_of
 from taciturn.audit import Audit, audit, distinguish, tight_pair, tight_private
 from taciturn.audit.algorithm import Game
 from taciturn.audit.pairs import Algorithm
@@ -21,7 +20,8 @@ from taciturn.audit.verdict import claimed_mu_of, game_of
 from taciturn.cli import audit as audit_cli
 from taciturn.cli.app import app
 from taciturn.cli.output import audit_table
-from taciturn.core.protocols import Calibration
+from taciturn.kernel.accounting.gdp import mu_of
+from taciturn.kernel.stream.protocols import Calibration
 
 pytestmark = pytest.mark.privacy
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
-from taciturn.accounting.gdp import delta_of
 from taciturn.audit.interval import mean_interval, share_interval, spread_interval
 from taciturn.audit.selection import delta_of_flips
 from taciturn.audit.statistics import not_normal
+from taciturn.kernel.accounting.gdp import delta_of
 
 ERROR = 0.1
 SAMPLES = np.random.default_rng(5).normal(3.0, 2.0, (4_000, 20))

@@ -10,11 +10,11 @@ import pytest
 
 from audit.planted import Spoilt, exact_points
 from taciturn import Exponential, InvalidInput, Privacy, Private, every, ewoo, experts
-from taciturn.accounting.gdp import mu_of
 from taciturn.audit import adaptive_adversary, distinguish_adaptive_selections, distinguish_selections, tight_pair
-from taciturn.compiled.passes import BatchPass, GumbelNoise
-from taciturn.mechanisms import release_noise as releases
-from taciturn.noise.sampling import seeded_bits
+from taciturn.kernel.accounting.gdp import mu_of
+from taciturn.kernel.compiled.passes import BatchPass, GumbelNoise
+from taciturn.kernel.mechanisms import release_noise as releases
+from taciturn.kernel.noise.sampling import seeded_bits
 
 pytestmark = pytest.mark.privacy
 

@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from audit.planted import half_certified
-from mechanisms.strategies import STRATEGIES
+from kernel.mechanisms.strategies import STRATEGIES
 from taciturn import (
     BLT,
     IGD,
@@ -39,22 +39,22 @@ from taciturn import (
     private_sum,
 )
 from taciturn import audit as audits
-from taciturn.accounting.unit import Example
 from taciturn.audit import Pair, adaptive_adversary, audit, distinguish, tight_pair, tight_private
 from taciturn.audit.pairs import counts
 from taciturn.audit.statistics import calls_differ
 from taciturn.audit.transcripts import Replayed
 from taciturn.audit.verdict import claimed_mu_of, game_of
 from taciturn.cli.app import app
-from taciturn.core import loop
 from taciturn.core import private as wiring
-from taciturn.core.loop import Loop
-from taciturn.core.participation import new_records
-from taciturn.core.protocols import Certificate
-from taciturn.learners.vector_sum import VectorSum
-from taciturn.mechanisms import prefix_sum, release_noise
-from taciturn.mechanisms.strategy import matrices, sensitivity_to
-from taciturn.noise.sampling import seeded_bits
+from taciturn.kernel.accounting.unit import Example
+from taciturn.kernel.learners.vector_sum import VectorSum
+from taciturn.kernel.mechanisms import prefix_sum, release_noise
+from taciturn.kernel.mechanisms.strategy import matrices, sensitivity_to
+from taciturn.kernel.noise.sampling import seeded_bits
+from taciturn.kernel.stream import loop
+from taciturn.kernel.stream.loop import Loop
+from taciturn.kernel.stream.participation import new_records
+from taciturn.kernel.stream.protocols import Certificate
 
 pytestmark = pytest.mark.privacy
 

@@ -16,7 +16,7 @@ import pytest
 
 from audit.planted import ForgottenRidge, Spoilt, exact_points, half_certified
 from instances import believed
-from mechanisms.strategies import STRATEGIES
+from kernel.mechanisms.strategies import STRATEGIES
 from taciturn import (
     BLT,
     FTRL,
@@ -44,13 +44,13 @@ from taciturn import (
 from taciturn.audit import Pair, adaptive_adversary, distinguish, tight_pair, transcripts, verdict
 from taciturn.audit.transcripts import CommonNoise, Replayed, whitening
 from taciturn.audit.verdict import game_of
-from taciturn.compiled.passes import BatchPass
-from taciturn.core.release import Collected, Releases
-from taciturn.learners.vector_sum import VectorSum
-from taciturn.mechanisms import release_noise as releases
-from taciturn.mechanisms.strategy import matrices
-from taciturn.mechanisms.tree import TreeCoder
-from taciturn.noise.sampling import seeded_bits
+from taciturn.kernel.compiled.passes import BatchPass
+from taciturn.kernel.learners.vector_sum import VectorSum
+from taciturn.kernel.mechanisms import release_noise as releases
+from taciturn.kernel.mechanisms.strategy import matrices
+from taciturn.kernel.mechanisms.tree import TreeCoder
+from taciturn.kernel.noise.sampling import seeded_bits
+from taciturn.kernel.stream.release import Collected, Releases
 
 pytestmark = pytest.mark.privacy
 

@@ -29,11 +29,11 @@ from taciturn import (
     linear_bandit,
     pqftl,
 )
-from taciturn._util.npz import read_npz, write_npz
 from taciturn.bandits import Decision, PrivateLinUCB, PrivateLogisticBandit, PrivateThompson
 from taciturn.bandits.choices import UCB, EpsilonGreedy
 from taciturn.bandits.private_bandit import PrivateBandit
 from taciturn.estimators.stream import PrivacyWarning
+from taciturn.kernel.npz import read_npz, write_npz
 
 OFTEN = geometric(1.1)
 FRONTS = {

@@ -17,8 +17,8 @@ from taciturn.bandits.simulate import (
     simulate_every_round,
     simulate_every_round_by_definition,
 )
-from taciturn.learners.linear_bandit import LinearBandit, bandit_problem
-from taciturn.problem.svec import packed
+from taciturn.kernel.learners.linear_bandit import LinearBandit, bandit_problem
+from taciturn.kernel.problem.svec import packed
 
 
 @pytest.mark.parametrize("wait", [1, 20])

@@ -9,9 +9,9 @@ from rich.console import Console
 
 from taciturn import L2Ball, Logistic, Problem, Squared, geometric, pigd, pqftl
 from taciturn.averages import late_average
-from taciturn.core import loop
 from taciturn.datasets import ad_impressions
 from taciturn.datasets.split import split
+from taciturn.kernel.stream import loop
 
 PEERS = "the extra peers is not installed"
 
@@ -186,7 +186,7 @@ def test_a_stream_that_is_given_noise_draws_none(script, monkeypatch):
     assert stages.noise_blocks(private, len(rows)) == [(1, 500)]
     given, alone = stages.given_noise(private, rows), stages.noise_alone(private, len(rows))
     with monkeypatch.context() as patched:
-        patched.setattr("taciturn.mechanisms.release_noise.secret_bits", lambda: 1 / 0)
+        patched.setattr("taciturn.kernel.mechanisms.release_noise.secret_bits", lambda: 1 / 0)
         given()
         with pytest.raises(ZeroDivisionError):
             alone()

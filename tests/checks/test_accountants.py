@@ -6,10 +6,10 @@ import pytest
 from scipy.stats import norm
 
 from instances import true_delta
-from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.checks import ContractBroken, check_accountant, checks_for
 from taciturn.checks.accountants import Exact, gaussian_delta
 from taciturn.checks.suite import run_checks
+from taciturn.kernel.accounting.cost import FREE, Cost, total
 
 pytestmark = pytest.mark.privacy
 

@@ -7,14 +7,14 @@ from functools import cache
 import pytest
 
 from instances import LEARNERS, LOSSES, SETS
-from learners.cases import VECTOR_LOSSES
-from mechanisms.strategies import STRATEGIES
+from kernel.learners.cases import VECTOR_LOSSES
+from kernel.mechanisms.strategies import STRATEGIES
 from taciturn import DecayedBLT, Exponential, Gaussian, MultiHinge, OneHot, Softmax
 from taciturn.checks import Report, checks_for
 from taciturn.checks.accountants import Exact
 from taciturn.checks.all import of_learner
 from taciturn.checks.suite import run_checks
-from taciturn.problem.losses import Advice, Nearness
+from taciturn.kernel.problem.losses import Advice, Nearness
 
 pytestmark = pytest.mark.privacy
 

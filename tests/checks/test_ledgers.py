@@ -12,10 +12,10 @@ import pytest
 from checks.databases import ledger_case
 from taciturn import BudgetExhausted, Cost, Ledger, StateConflict
 from taciturn.accounting import history, memory_book
-from taciturn.accounting import ledger_rules as rules
-from taciturn.accounting.cost import FREE
 from taciturn.checks import ContractBroken, LedgerCase, check_ledger, checks_for
 from taciturn.checks.suite import run_checks
+from taciturn.kernel.accounting import ledger_rules as rules
+from taciturn.kernel.accounting.cost import FREE
 from taciturn.store import book, postgres
 from taciturn.store.sqlite import Sqlite
 

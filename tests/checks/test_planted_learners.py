@@ -30,16 +30,16 @@ from taciturn import (
 from taciturn.checks import ContractBroken, check_learner, checks_for
 from taciturn.checks.all import of_learner
 from taciturn.checks.suite import run_checks
-from taciturn.compiled import passes
-from taciturn.core import loop
 from taciturn.core import private as wiring
-from taciturn.core.protocols import Certificate, Mechanism
-from taciturn.core.schedule import Timetable
-from taciturn.learners.exact_sums import rounded
-from taciturn.learners.vector_sum import VectorSum
-from taciturn.mechanisms import prefix_sum
-from taciturn.problem.losses import Nearness
-from taciturn.problem.sets import WholeSpace
+from taciturn.kernel.compiled import passes
+from taciturn.kernel.learners.exact_sums import rounded
+from taciturn.kernel.learners.vector_sum import VectorSum
+from taciturn.kernel.mechanisms import prefix_sum
+from taciturn.kernel.problem.losses import Nearness
+from taciturn.kernel.problem.sets import WholeSpace
+from taciturn.kernel.stream import loop
+from taciturn.kernel.stream.protocols import Certificate, Mechanism
+from taciturn.kernel.stream.schedule import Timetable
 
 pytestmark = pytest.mark.privacy
 
@@ -463,7 +463,7 @@ def test_a_standard_deviation_that_tells_is_caught():
 
 def test_an_exceeded_budget_is_caught(monkeypatch):
     """Private raises an error, and the report says so."""
-    monkeypatch.setattr("taciturn.mechanisms.calibration.ideal_mu", lambda privacy, sampling: 1.01 * privacy.mu)
+    monkeypatch.setattr("taciturn.calibration.mechanisms.ideal_mu", lambda privacy, sampling: 1.01 * privacy.mu)
     (outcome,) = [o for o in run_checks("it", checks_for(IGD(DISC))).failed if o.check == "guarantee_is_proven"]
     assert "raised Unprovable: BROKEN" in outcome.remark
 

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from taciturn import BLT, BinaryTree, Cost, Exponential, Gaussian, InvalidInput
-from taciturn.accounting.cost import FREE, gaussian
-from taciturn.accounting.unit import ONCE
 from taciturn.checks import ContractBroken, check_mechanism
 from taciturn.checks.all import of_mechanism
 from taciturn.checks.suite import run_checks
-from taciturn.compiled import passes
-from taciturn.core.protocols import Mechanism
-from taciturn.mechanisms.release_noise import NoiseByRelease
+from taciturn.kernel.accounting.cost import FREE, gaussian
+from taciturn.kernel.accounting.unit import ONCE
+from taciturn.kernel.compiled import passes
+from taciturn.kernel.mechanisms.release_noise import NoiseByRelease
+from taciturn.kernel.stream.protocols import Mechanism
 
 pytestmark = pytest.mark.privacy
 

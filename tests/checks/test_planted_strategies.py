@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from taciturn import BLT, SquareRoot
+from taciturn.calibration.mechanisms import PrefixSum
 from taciturn.checks import Check, ContractBroken, check_strategy, checks_for
 from taciturn.checks.all import of_strategy
 from taciturn.checks.strategies import patterns
 from taciturn.checks.suite import run_checks
-from taciturn.compiled import passes
-from taciturn.mechanisms.blt import BLTCoder
-from taciturn.mechanisms.calibration import PrefixSum
-from taciturn.mechanisms.sqrt import RootCoder
-from taciturn.mechanisms.tree import TreeCoder
+from taciturn.kernel.compiled import passes
+from taciturn.kernel.mechanisms.blt import BLTCoder
+from taciturn.kernel.mechanisms.sqrt import RootCoder
+from taciturn.kernel.mechanisms.tree import TreeCoder
 
 pytestmark = pytest.mark.privacy
 

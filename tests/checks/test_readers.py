@@ -11,8 +11,8 @@ from checks.reader_cases import READERS, RELATIONS, UNITS, contract, plan, reade
 from taciturn import BLT, QFTL, FeatureMap, L2Ball, Privacy, Private, Problem, RandomFeatures, Squared, every
 from taciturn.checks import ContractBroken, ReaderCase, Spoiled, check_reader, checks_for
 from taciturn.checks.suite import run_checks
-from taciturn.problem import problem as problem_module
-from taciturn.problem.column_maps import LinearMap
+from taciturn.kernel.problem import problem as problem_module
+from taciturn.tables.column_maps import LinearMap
 
 pytestmark = pytest.mark.privacy
 

@@ -16,14 +16,14 @@ import pytest
 from small_run import check, rows_of, shown, write_case
 from taciturn import Ledger, Privacy, SquareRoot
 from taciturn._util.output import rounded_up
-from taciturn.accounting.cost import total
 from taciturn.cli import app as cli
 from taciturn.contract.contract import read_contract
 from taciturn.contract.explain import public
 from taciturn.contract.model_file import read_model
-from taciturn.core.state import read_extra, read_state
 from taciturn.datasets import customers
 from taciturn.errors import BudgetExhausted, InvalidInput
+from taciturn.kernel.accounting.cost import total
+from taciturn.kernel.stream.state import read_extra, read_state
 from taciturn.readers.rows import Position, open_rows
 from taciturn.runs.files import Folder, locked
 from taciturn.runs.report import NOT_PRIVATE, SIMULATION

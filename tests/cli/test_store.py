@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 
 from served import service_at
 from taciturn import BudgetExhausted, Cost, InvalidInput, L2Ball, Ledger, Logistic, Privacy, Problem, pftrl
-from taciturn.accounting.cost import gaussian, total
 from taciturn.cli.app import app
 from taciturn.errors import StateConflict
+from taciturn.kernel.accounting.cost import gaussian, total
 from taciturn.service.tokens import Tokens
 from taciturn.store import Chunk, Store
 from taciturn.store.database import Database

@@ -10,8 +10,8 @@ from taciturn import InvalidInput
 from taciturn.contract.contract import contract_of
 from taciturn.contract.explain import explanation
 from taciturn.contract.model_file import model_of, read_model, write_model
-from taciturn.core.staged import Staged
 from taciturn.estimators.stream import Stream
+from taciturn.methods.staged import Staged
 from taciturn.readers.predictions import write_predictions
 from taciturn.readers.rows import open_rows
 

@@ -20,7 +20,7 @@ from drivers import DRIVERS, Plain, PlainShowsFirst, patiently, same_sums
 from killing import Forked, kill_repeatedly
 from served import NAME, Client, Load, check, declared, free_port, new_store, processes, some_rows
 from taciturn.contract.contract import contract_of
-from taciturn.core.state import read_state
+from taciturn.kernel.stream.state import read_state
 from taciturn.readers.rows import open_rows
 from taciturn.runs.resume import BLOCK
 from taciturn.store import Store

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from taciturn.datasets.scaling import indicators, shortened, to_norm_one, wave_names, waves
-from taciturn.problem.ranges import between
+from taciturn.tables.ranges import between
 
 ANY = st.floats(-1e300, 1e300, allow_subnormal=False)
 

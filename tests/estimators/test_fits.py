@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taciturn import BudgetExhausted, Ledger, Privacy, Private
-from taciturn.accounting.cost import Cost, gaussian, total
+from taciturn.kernel.accounting.cost import Cost, gaussian, total
 
 pytest.importorskip("sklearn")
 

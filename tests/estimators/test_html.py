@@ -11,10 +11,10 @@ from sklearn import config_context
 from sklearn.pipeline import make_pipeline
 
 from taciturn import Ledger, Privacy
-from taciturn.accounting.cost import gaussian
 from taciturn.estimators.river import PrivateLinearSVC as RiverSVC
 from taciturn.estimators.scaling import NormClip
 from taciturn.estimators.sklearn import PrivateLinearSVC
+from taciturn.kernel.accounting.cost import gaussian
 
 EVIL = "<script>alert(1)</script>"
 X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(2_000, 3))

@@ -12,9 +12,9 @@ pytest.importorskip("river")
 from river import compose, ensemble
 
 from taciturn import Ledger
-from taciturn.accounting.cost import total
 from taciturn.estimators.river import NormClip, PrivateLogisticRegression
 from taciturn.estimators.stream import PrivacyWarning
+from taciturn.kernel.accounting.cost import total
 
 SETTINGS = {"columns": {"age": {"range": [0, 100]}}, "epsilon": 1.0}
 

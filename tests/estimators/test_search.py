@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from taciturn import BudgetExhausted, InvalidInput, Ledger, Privacy, StateConflict, Unprovable
-from taciturn.algorithms.selection import Selection
 from taciturn.audit.interval import share_interval
+from taciturn.methods.selection import Selection
 
 pytest.importorskip("sklearn")
 

@@ -6,12 +6,12 @@ import math
 
 import pytest
 
-from taciturn.accounting.unit import Example, User
-from taciturn.core.schedule import every, geometric
 from taciturn.errors import InvalidInput, Unprovable
 from taciturn.estimators.settings import Settings
-from taciturn.problem.losses import Absolute, Hinge, Huber, Logistic, Quantile, Squared
-from taciturn.problem.multiclass import OneHot, Softmax
+from taciturn.kernel.accounting.unit import Example, User
+from taciturn.kernel.problem.losses import Absolute, Hinge, Huber, Logistic, Quantile, Squared
+from taciturn.kernel.problem.multiclass import OneHot, Softmax
+from taciturn.kernel.stream.schedule import every, geometric
 
 CLASSES = Settings("logistic", epsilon=1.0, feature_bound=2.0, classes=2)
 NUMBERS = Settings("squared", epsilon=1.0, feature_bound=2.0, label_bound=3.0)

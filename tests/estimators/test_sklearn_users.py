@@ -13,12 +13,12 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 
-from taciturn.core.participation import UserRecords
 from taciturn.errors import InvalidInput, StateConflict
 from taciturn.estimators.scaling import PublicScaler
 from taciturn.estimators.settings import Settings
 from taciturn.estimators.sklearn import PrivateLinearRegression, PrivateLinearSVC, PrivateLogisticRegression
 from taciturn.estimators.stream import PrivacyWarning
+from taciturn.kernel.stream.participation import UserRecords
 
 RNG = np.random.default_rng(3)
 N = 3_000

@@ -8,12 +8,12 @@ import pickle
 import numpy as np
 import pytest
 
-from taciturn.accounting.cost import Spent
 from taciturn.averages import late_average
-from taciturn.core.state import State
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict
 from taciturn.estimators.settings import Settings
 from taciturn.estimators.stream import Stream
+from taciturn.kernel.accounting.cost import Spent
+from taciturn.kernel.stream.state import State
 
 RNG = np.random.default_rng(5)
 X = RNG.uniform(-0.5, 0.5, size=(1000, 3))

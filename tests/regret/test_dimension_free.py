@@ -29,7 +29,7 @@ from taciturn import (
     pftrl,
     pigd,
 )
-from taciturn.problem.losses import Advice
+from taciturn.kernel.problem.losses import Advice
 from taciturn.regret import dimension_free_regret_bound, ftrl_regret_bound, replay
 from taciturn.regret.tails import length_moments
 

@@ -9,7 +9,7 @@ from scipy.special import softmax
 
 from taciturn import IGD, L2Ball, Logistic, Privacy, Private, Problem, every, ewoo, experts, pocp
 from taciturn.errors import Unprovable
-from taciturn.mechanisms.exponential import Exponential
+from taciturn.methods.exponential import Exponential
 from taciturn.regret import ewoo_regret_bound, replay
 
 

@@ -19,9 +19,9 @@ from taciturn import (
     at,
     pol,
 )
+from taciturn.calibration.mechanisms import Gaussian
 from taciturn.core.private import Private
-from taciturn.learners.averaged import averaged
-from taciturn.mechanisms.calibration import Gaussian
+from taciturn.methods.averaged import averaged
 from taciturn.regret import best_in_hindsight, igd_regret_bound, pol_utility_bound, risk_bound
 
 CLASSIFY = Problem(Logistic(), L2Ball(2.0), dimension=3, ridge=0.05)

@@ -7,7 +7,7 @@ import pytest
 
 from taciturn import QFTL, BinaryTree, L2Ball, Privacy, Private, Problem, Squared, Unprovable, every
 from taciturn.datasets import linear_regression
-from taciturn.problem.svec import unpacked
+from taciturn.kernel.problem.svec import unpacked
 from taciturn.reproduce import regret
 from taciturn.reproduce.methods import PrintedQFTL
 

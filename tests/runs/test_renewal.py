@@ -11,9 +11,9 @@ import pytest
 
 from small_run import write_case
 from taciturn import BudgetExhausted, Ledger, Privacy, StateConflict
-from taciturn.accounting.cost import total
 from taciturn.contract.contract import read_contract
 from taciturn.errors import InvalidInput
+from taciturn.kernel.accounting.cost import total
 from taciturn.readers.rows import open_rows
 from taciturn.renewal import renewal_of, stored_renewal
 from taciturn.runs.files import Folder

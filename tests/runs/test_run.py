@@ -9,8 +9,8 @@ import pytest
 
 from small_run import batches, check, contract, go, saved, shown
 from taciturn import Ledger, Privacy
-from taciturn.accounting.cost import FREE
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable
+from taciturn.kernel.accounting.cost import FREE
 from taciturn.runs import exporters
 from taciturn.runs import run as runs
 from taciturn.runs.files import Folder, locked

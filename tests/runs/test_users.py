@@ -12,7 +12,7 @@ from taciturn.cli.app import app
 from taciturn.contract.contract import contract_of, read_contract
 from taciturn.contract.explain import in_plain_words
 from taciturn.contract.model_file import read_model
-from taciturn.core.state import read_state
+from taciturn.kernel.stream.state import read_state
 from taciturn.readers.rows import open_rows
 from taciturn.store import Store
 

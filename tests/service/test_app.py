@@ -15,9 +15,9 @@ import pyarrow as pa
 import pytest
 
 from served import ARROW, NAME, Client, declared, service_at, some_rows
-from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.ledger import Ledger
 from taciturn.contract.contract import contract_of
+from taciturn.kernel.accounting.gdp import Privacy
 from taciturn.service import host
 from taciturn.service.app import OPERATIONS, SECURITY
 from taciturn.service.host import PAGE

@@ -14,8 +14,8 @@ import pytest
 
 from event_sites import deciding
 from served import NAME, Client, declared, set_clock, some_rows
-from taciturn.accounting import unit
 from taciturn.contract.contract import contract_of
+from taciturn.kernel.accounting import unit
 from taciturn.service.server import running
 from taciturn.service.service import Service
 from taciturn.store import Store

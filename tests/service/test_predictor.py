@@ -5,9 +5,9 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from taciturn.accounting.cost import Spent
 from taciturn.contract.contract import contract_of
 from taciturn.contract.model_file import Model
+from taciturn.kernel.accounting.cost import Spent
 from taciturn.service.predictor import MOST, RowPredictor
 from taciturn.service.rows import RowBatch, encoded
 

@@ -6,8 +6,8 @@ import time
 import pytest
 
 from served import NAME, Client, Load, check, declared, new_store, processes
-from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.ledger import Ledger
+from taciturn.kernel.accounting.gdp import Privacy
 from taciturn.service.service import Service
 from taciturn.store import Store
 

@@ -7,12 +7,12 @@ import time
 import pytest
 
 from served import NAME, Client, declared, service_at, set_clock, some_rows
-from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.ledger import Ledger
 from taciturn.client import Client as PublicClient
 from taciturn.client import ServiceError
 from taciturn.contract.contract import contract_of
 from taciturn.errors import StateConflict
+from taciturn.kernel.accounting.gdp import Privacy
 from taciturn.service.server import running
 from taciturn.service.service import Service
 from taciturn.store import Store

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from taciturn.accounting.cost import Spent
 from taciturn.contract.contract import contract_of
 from taciturn.contract.model_file import Model
 from taciturn.errors import InvalidInput
+from taciturn.kernel.accounting.cost import Spent
 from taciturn.service.predictor import RowPredictor
 from taciturn.service.rows import ARROW, JSON, JSON_LINES, PlainRows, encoded, read_rows
 from taciturn.service.typed_rows import MOST_BYTES, MOST_COLUMNS

@@ -10,11 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 from served import NAME, Client, Limits, declared, service_at, set_clock, some_rows
-from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.ledger import Ledger
 from taciturn.cli.app import app
 from taciturn.contract.contract import contract_of
 from taciturn.errors import StateConflict
+from taciturn.kernel.accounting.gdp import Privacy
 from taciturn.service.host import Host
 from taciturn.service.server import running
 from taciturn.service.service import RequestConflict, Service

@@ -6,9 +6,9 @@ import pytest
 
 from store.faults import lost_commit
 from taciturn import BudgetExhausted, InvalidInput, Ledger, Privacy, StateConflict, Unprovable
-from taciturn.accounting.cost import FREE, gaussian
-from taciturn.accounting.ledger_rules import SECOND_STREAM
 from taciturn.errors import StoreUnavailable
+from taciturn.kernel.accounting.cost import FREE, gaussian
+from taciturn.kernel.accounting.ledger_rules import SECOND_STREAM
 from taciturn.store.database import Database, OutcomeUnknown
 
 BUDGET = Privacy(1.0, 1e-6)

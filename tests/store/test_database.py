@@ -14,8 +14,8 @@ import time
 import pytest
 
 from taciturn import BudgetExhausted, InvalidInput, Ledger, Privacy, StateConflict
-from taciturn.accounting.cost import gaussian
 from taciturn.errors import StoreUnavailable
+from taciturn.kernel.accounting.cost import gaussian
 from taciturn.store import Store, database
 from taciturn.store.database import Database, OutcomeUnknown, migrations, without_password
 from taciturn.store.sqlite import open_connection
@@ -229,7 +229,7 @@ def test_a_signal_handler_within_a_call_changes_nothing_of_it(kind, tmp_path, re
     monkeypatch.setattr(database, "WAIT", 0.3)
     ledger = Ledger(address)
     admitted = "taciturn.store.book.admitted"
-    from taciturn.accounting.ledger_rules import admitted as check
+    from taciturn.kernel.accounting.ledger_rules import admitted as check
 
     def interrupted(*arguments):
         monkeypatch.setattr(admitted, check)
@@ -438,7 +438,7 @@ def test_a_child_forked_within_a_transaction_does_not_go_on_with_it(kind, tmp_pa
 PROCESS = """
 import sys
 from taciturn import BudgetExhausted, Ledger
-from taciturn.accounting.cost import gaussian
+from taciturn.kernel.accounting.cost import gaussian
 ledger, won = Ledger(sys.argv[1]), 0
 for _ in range(6):
     try:

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from taciturn import InvalidInput, StateConflict
-from taciturn.accounting.cost import gaussian
+from taciturn.kernel.accounting.cost import gaussian
 from taciturn.store import Store
 from taciturn.store.encryption import VARIABLE, Key, is_encrypted, new_key, read_key
 

@@ -8,9 +8,9 @@ import pytest
 
 from memory_folder import memory_folder  # noqa: F401 - a fixture
 from taciturn import L2Ball, Logistic, Privacy, Problem, pigd
-from taciturn.accounting.cost import FREE, gaussian
 from taciturn.core.events import EventConflict, EventEnded, MemoryLog, UnknownEvent
 from taciturn.errors import StateConflict, StoreUnavailable
+from taciturn.kernel.accounting.cost import FREE, gaussian
 from taciturn.store import Closing, Event, Opening, Store
 from taciturn.store.encryption import new_key
 from taciturn.store.events import EventLog

@@ -13,8 +13,8 @@ import pytest
 
 from memory_folder import memory_folder  # noqa: F401 - a fixture
 from taciturn import Ledger, Privacy
-from taciturn.accounting.cost import FREE, gaussian
 from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable, TaciturnError
+from taciturn.kernel.accounting.cost import FREE, gaussian
 from taciturn.store import Chunk, Store, database
 
 NAME = "stream"

@@ -7,8 +7,8 @@ import pytest
 
 from interrupting import At, every_step
 from memory_folder import memory_folder  # noqa: F401 - a fixture
-from taciturn.accounting.cost import FREE, gaussian
 from taciturn.errors import StateConflict, StoreUnavailable
+from taciturn.kernel.accounting.cost import FREE, gaussian
 from taciturn.store import Chunk, Store, database, store
 
 NAME = "stream"

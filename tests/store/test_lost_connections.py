@@ -7,8 +7,8 @@ import pytest
 from cut_connections import Proxy
 from drivers import Plain, patiently
 from taciturn import Ledger, Privacy
-from taciturn.accounting.cost import gaussian, total
 from taciturn.errors import StateConflict, StoreUnavailable
+from taciturn.kernel.accounting.cost import gaussian, total
 
 SLICE = gaussian(1e-4)
 

@@ -8,8 +8,8 @@ import pytest
 
 from power_cuts import Disk
 from taciturn import Ledger, Privacy
-from taciturn.accounting.cost import FREE, gaussian
 from taciturn.errors import StoreUnavailable
+from taciturn.kernel.accounting.cost import FREE, gaussian
 from taciturn.store import Chunk, Store, sqlite
 
 NAME = "stream"

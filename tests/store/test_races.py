@@ -5,7 +5,7 @@ import pytest
 from memory_folder import memory_folder  # noqa: F401 - a fixture
 from racing_workers import BUDGET, NAME, PROCESSES, SLICE, commit_often, create_stream, fail_alone, race, reserve_slices
 from taciturn import Ledger
-from taciturn.accounting.cost import gaussian
+from taciturn.kernel.accounting.cost import gaussian
 from taciturn.store import Store
 
 

@@ -26,15 +26,15 @@ from taciturn import (
     pftrl,
     private_sum,
 )
-from taciturn.accounting import unit as units
-from taciturn.accounting.cost import FREE, gaussian, total
-from taciturn.accounting.ledger_rules import EARLIEST, SKEW, Learnt, sums_from
-from taciturn.accounting.unit import period_of
 from taciturn.checks.ledgers import race
-from taciturn.core import participation
-from taciturn.core.participation import UserRecords
-from taciturn.core.state import read_state
 from taciturn.errors import StoreUnavailable
+from taciturn.kernel.accounting import unit as units
+from taciturn.kernel.accounting.cost import FREE, gaussian, total
+from taciturn.kernel.accounting.ledger_rules import EARLIEST, SKEW, Learnt, sums_from
+from taciturn.kernel.accounting.unit import period_of
+from taciturn.kernel.stream import participation
+from taciturn.kernel.stream.participation import UserRecords
+from taciturn.kernel.stream.state import read_state
 from taciturn.plan import recommend
 from taciturn.store import Chunk, Store, database, postgres
 from taciturn.store.database import Database, migrations

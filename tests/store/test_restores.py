@@ -17,8 +17,8 @@ import pytest
 
 from put_back import Kept, program
 from taciturn import Ledger, Privacy
-from taciturn.accounting.cost import FREE, gaussian
 from taciturn.errors import StateConflict
+from taciturn.kernel.accounting.cost import FREE, gaussian
 from taciturn.store import Chunk, Store
 from taciturn.store.database import Database, StoreReplaced
 

@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from taciturn import InvalidInput, Ledger, Privacy, StateConflict
-from taciturn.accounting.cost import gaussian
 from taciturn.errors import StoreUnavailable
+from taciturn.kernel.accounting.cost import gaussian
 from taciturn.store import Store, sqlite
 from taciturn.store.database import Database
 from taciturn.store.sqlite import Sqlite, reject_network

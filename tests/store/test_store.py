@@ -8,9 +8,9 @@ import pytest
 
 from store.faults import lost_commit, writing
 from taciturn import L2Ball, Ledger, Logistic, Privacy, Problem, StateConflict, pigd
-from taciturn.accounting.cost import FREE, gaussian, total
-from taciturn.core.state import read_state
 from taciturn.errors import InvalidInput, StoreUnavailable
+from taciturn.kernel.accounting.cost import FREE, gaussian, total
+from taciturn.kernel.stream.state import read_state
 from taciturn.store import Chunk, Saved, Store
 from taciturn.store.database import Database, OutcomeUnknown
 from taciturn.store.postgres import Postgres

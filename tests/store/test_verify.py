@@ -28,9 +28,9 @@ from taciturn import (
     pqftl,
     private_sum,
 )
-from taciturn.accounting.cost import gaussian
-from taciturn.algorithms.stages import Moments
-from taciturn.core.staged import Staged
+from taciturn.kernel.accounting.cost import gaussian
+from taciturn.methods.staged import Staged
+from taciturn.methods.stages import Moments
 from taciturn.store.database import Database
 from taciturn.store.overview import recipe_of
 from taciturn.store.verify import built

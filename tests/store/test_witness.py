@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from taciturn import L2Ball, Ledger, Logistic, Privacy, Problem, StateConflict, pigd
-from taciturn.accounting.cost import FREE, gaussian, total
-from taciturn.accounting.ledger_rules import written
 from taciturn.errors import InvalidInput, StoreUnavailable
+from taciturn.kernel.accounting.cost import FREE, gaussian, total
+from taciturn.kernel.accounting.ledger_rules import written
 from taciturn.store import Chunk, Store, database
 from taciturn.store.database import Database
 from taciturn.store.overview import read_ledger, warning

@@ -8,11 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from taciturn import Ledger, Privacy, User, block_statistics
-from taciturn._util.arrays import same
-from taciturn.core.earlier import earlier_fingerprint
-from taciturn.core.state import read_state
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, Unprovable
 from taciturn.estimators.settings import Settings
+from taciturn.kernel.arrays import same
+from taciturn.kernel.stream.earlier import earlier_fingerprint
+from taciturn.kernel.stream.state import read_state
 from taciturn.runs.diagnostics import Diagnostics
 from taciturn.store import Request, Store
 from taciturn.store.encryption import new_key

@@ -6,8 +6,9 @@ the sum must fit the ledger's budget), and a state used twice (each generation o
 
 A ledger is in memory, for experiments, or in a database that all processes and teams share: a SQLite file, or
 PostgreSQL (`taciturn.store`). The checks are functions of records alone, the same for all three
-(`taciturn.accounting.ledger_rules`); what differs is how a check and the change it allows are made one step: in memory
-by an atomic replacement (`taciturn.accounting.memory_book`), in a database by a transaction (`taciturn.store.book`).
+(`taciturn.kernel.accounting.ledger_rules`); what differs is how a check and the change it allows are made one step: in
+memory by an atomic replacement (`taciturn.accounting.memory_book`), in a database by a transaction
+(`taciturn.store.book`).
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, get_args
 
 from taciturn.accounting import ledger_report
-from taciturn.accounting import ledger_rules as rules
-from taciturn.accounting.cost import FREE, Cost, gaussian, total
-from taciturn.accounting.gdp import Privacy
-from taciturn.accounting.guarantee import Relation
 from taciturn.accounting.history import Event, Verified
-from taciturn.accounting.ledger_rules import EARLIEST, JUST_NOW, Change, Clock, Learnt, Line, Position, Terms
 from taciturn.accounting.memory_book import MemoryBook
-from taciturn.accounting.unit import LEDGER_UNITS
 from taciturn.errors import InvalidInput, StateConflict, Unprovable, expect, integer, one_of
+from taciturn.kernel.accounting import ledger_rules as rules
+from taciturn.kernel.accounting.cost import FREE, Cost, gaussian, total
+from taciturn.kernel.accounting.gdp import Privacy
+from taciturn.kernel.accounting.guarantee import Relation
+from taciturn.kernel.accounting.ledger_rules import EARLIEST, JUST_NOW, Change, Clock, Learnt, Line, Position, Terms
+from taciturn.kernel.accounting.unit import LEDGER_UNITS
 
 
 class Book(Protocol):
@@ -93,7 +94,7 @@ class Ledger:
     Two models on the same people, under one budget:
 
     >>> from taciturn import Ledger, Privacy
-    >>> from taciturn.accounting.cost import gaussian
+    >>> from taciturn.kernel.accounting.cost import gaussian
     >>> ledger = Ledger(Privacy(1.0, 1e-6))
     >>> ledger.open("first", gaussian(0.04))
     >>> ledger.open("second", gaussian(0.04))

@@ -14,12 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NotRequired, TypedDict, TypeVar
 
-from taciturn._util.process import process_number
-from taciturn.accounting import ledger_rules as rules
 from taciturn.accounting.history import FIRST, Event, next_event
-from taciturn.accounting.ledger_rules import Change, Clock, Learnt, Line, Terms
-from taciturn.accounting.unit import utc_now
 from taciturn.errors import StateConflict
+from taciturn.kernel.accounting import ledger_rules as rules
+from taciturn.kernel.accounting.ledger_rules import Change, Clock, Learnt, Line, Terms
+from taciturn.kernel.accounting.unit import utc_now
+from taciturn.kernel.process import process_number
 
 _Value = TypeVar("_Value")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from taciturn.accounting.ledger import Ledger
-from taciturn.accounting.ledger_rules import SECOND_STREAM
 from taciturn.errors import StateConflict
+from taciturn.kernel.accounting.ledger_rules import SECOND_STREAM
 
 
 class MemoryStore:

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, get_args
 
-from taciturn.accounting.gdp import Privacy, delta_of, epsilon_of
-from taciturn.accounting.guarantee import Neighbours
-from taciturn.accounting.unit import EXAMPLE, Unit, User
 from taciturn.audit.pairs import (
     PLACES,
     Algorithm,
@@ -22,8 +19,11 @@ from taciturn.audit.pairs import (
 from taciturn.audit.selection import distinguish_adaptive_selections, distinguish_selections
 from taciturn.audit.verdict import ERROR, Finding, check_size, distinguish, game_of
 from taciturn.core.private import Private
-from taciturn.core.protocols import Calibration
 from taciturn.errors import InvalidInput, between_0_and_1, integer, one_of
+from taciturn.kernel.accounting.gdp import Privacy, delta_of, epsilon_of
+from taciturn.kernel.accounting.guarantee import Neighbours
+from taciturn.kernel.accounting.unit import EXAMPLE, Unit, User
+from taciturn.kernel.stream.protocols import Calibration
 
 _SHORT = 20  # rounds of a game against an adversary
 _SHARE = 10  # of the trials, for all games but one

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from scipy.special import betaincinv, chdtri, stdtrit
 
-from taciturn._util.arrays import Array
+from taciturn.kernel.arrays import Array
 
 Interval = tuple[float, float]
 

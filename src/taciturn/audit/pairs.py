@@ -3,16 +3,16 @@
 **Tight problems.** The tight problem of each algorithm is a pair of streams at the certified distance. It has linear
 losses with opposite slopes, on a line and without an active constraint, for algorithms that release iterates; opposite
 vectors for sums, and one vector in two classes for class sums; for PQFTL the pair of
-`taciturn.accounting.errata.quadratic_pair`, and for a bandit, with models of two arms, the same pair in one arm; two
-experts for EWOO. The example that differs is the first for all but the printed GIGA, which forgets early ones. Under
-zero-out its neighbour is a row of zeros, and under "label" the same row with the opposite label.
+`taciturn.kernel.accounting.errata.quadratic_pair`, and for a bandit, with models of two arms, the same pair in one arm;
+two experts for EWOO. The example that differs is the first for all but the printed GIGA, which forgets early ones.
+Under zero-out its neighbour is a row of zeros, and under "label" the same row with the opposite label.
 
 **Users.** If the unit of privacy is a user, the two streams differ in all rows of one, each of them moved by the full
-distance in the same direction. For prefix sums the pattern that `taciturn.mechanisms.strategy.toeplitz_sensitivity`
-proves to be the worst is the one that counts if the user owns every row from the first on: rows are admitted as soon as
-the bounds allow it. So the user of a tight pair owns the rows of the worst pattern and, of the others, every second one
-after its beginning. Those exceed a bound and differ between the two worlds as well, so that they are noticed if they
-have influence.
+distance in the same direction. For prefix sums the pattern that
+`taciturn.kernel.mechanisms.strategy.toeplitz_sensitivity` proves to be the worst is the one that counts if the user
+owns every row from the first on: rows are admitted as soon as the bounds allow it. So the user of a tight pair owns the
+rows of the worst pattern and, of the others, every second one after its beginning. Those exceed a bound and differ
+between the two worlds as well, so that they are noticed if they have influence.
 """
 
 from __future__ import annotations
@@ -26,11 +26,27 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from taciturn._util.arrays import Array, Integers
-from taciturn.accounting.gdp import Privacy
-from taciturn.accounting.guarantee import Neighbours
-from taciturn.accounting.unit import EXAMPLE, Unit, User
-from taciturn.algorithms.recipes import (
+from taciturn.calibration.mechanisms import BinaryTree
+from taciturn.checks.streams import generator
+from taciturn.core.private import Private
+from taciturn.errors import InvalidInput, float_or_nan, one_of, value_or_type
+from taciturn.kernel.accounting.gdp import Privacy
+from taciturn.kernel.accounting.guarantee import Neighbours
+from taciturn.kernel.accounting.unit import EXAMPLE, Unit, User
+from taciturn.kernel.arrays import Array, Integers
+from taciturn.kernel.learners.linear_bandit import LinearBandit
+from taciturn.kernel.learners.qftl import QFTL
+from taciturn.kernel.problem.losses import Hinge, Linear, Squared
+from taciturn.kernel.problem.problem import Problem
+from taciturn.kernel.problem.sets import L2Ball, WholeSpace
+from taciturn.kernel.stream.loop import without_influence
+from taciturn.kernel.stream.participation import admit, canonical, new_records, periods_of
+from taciturn.kernel.stream.protocols import Calibration
+from taciturn.kernel.stream.schedule import every
+from taciturn.methods.ewoo import experts
+from taciturn.methods.ftl import FTL
+from taciturn.methods.giga import GIGA
+from taciturn.methods.recipes import (
     class_sums,
     ewoo,
     linear_bandit,
@@ -42,22 +58,6 @@ from taciturn.algorithms.recipes import (
     pqftl,
     private_sum,
 )
-from taciturn.checks.streams import generator
-from taciturn.core.loop import without_influence
-from taciturn.core.participation import admit, canonical, new_records, periods_of
-from taciturn.core.private import Private
-from taciturn.core.protocols import Calibration
-from taciturn.core.schedule import every
-from taciturn.errors import InvalidInput, float_or_nan, one_of, value_or_type
-from taciturn.learners.ewoo import experts
-from taciturn.learners.ftl import FTL
-from taciturn.learners.giga import GIGA
-from taciturn.learners.linear_bandit import LinearBandit
-from taciturn.learners.qftl import QFTL
-from taciturn.mechanisms.calibration import BinaryTree
-from taciturn.problem.losses import Hinge, Linear, Squared
-from taciturn.problem.problem import Problem
-from taciturn.problem.sets import L2Ball, WholeSpace
 
 Example = tuple[Any, float]
 """A row of features and a label; the label of examples without labels is 0."""

@@ -21,13 +21,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from taciturn._util.arrays import Array
-from taciturn.accounting.gdp import Privacy
 from taciturn.audit.interval import share_interval
 from taciturn.audit.verdict import ERROR
 from taciturn.checks.streams import generator
 from taciturn.errors import between_0_and_1, integer, one_of
-from taciturn.problem.svec import packed
+from taciturn.kernel.accounting.gdp import Privacy
+from taciturn.kernel.arrays import Array
+from taciturn.kernel.problem.svec import packed
 
 Sample = Callable[[int, int, int], Array]
 """Transcripts of a world, 0 or 1: so many of them, in rows, from a seed."""

@@ -42,18 +42,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr, bdtrc, expit, gammaln, log_expit
 
-from taciturn._util.arrays import Array
-from taciturn.accounting.gdp import SMALLEST, mu_of
-from taciturn.accounting.unit import User
 from taciturn.audit.interval import Interval, bounded_interval, share_interval
 from taciturn.audit.pairs import Adversary, Pair
 from taciturn.audit.statistics import points_not_decided, secret_runs, seeded_runs
 from taciturn.audit.transcripts import Replayed, exact_statistics, initial_standing, released, run_pass
 from taciturn.audit.verdict import ERROR, Finding, check_size, claimed_mu_of
 from taciturn.core.private import Private
-from taciturn.core.release import Releases
 from taciturn.errors import InvalidInput, between_0_and_1, integer
-from taciturn.noise.sampling import GUMBEL_STEP
+from taciturn.kernel.accounting.gdp import SMALLEST, mu_of
+from taciturn.kernel.accounting.unit import User
+from taciturn.kernel.arrays import Array
+from taciturn.kernel.noise.sampling import GUMBEL_STEP
+from taciturn.kernel.stream.release import Releases
 
 Wins = NDArray[np.bool_]
 

@@ -47,13 +47,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import fdtri, ndtr, ndtri
 
-from taciturn._util.arrays import Array
-from taciturn.accounting.unit import User
 from taciturn.audit.interval import Interval, mean_interval, spread_interval
 from taciturn.audit.pairs import Pair
 from taciturn.audit.transcripts import Played, RunOfUsers, TwoWorlds, run_in_calls, seeded_run
 from taciturn.core.private import Private
-from taciturn.core.release import Releases
+from taciturn.kernel.accounting.unit import User
+from taciturn.kernel.arrays import Array
+from taciturn.kernel.stream.release import Releases
 
 _LEAST = 1e-12  # in stated variances: the smallest variance assumed where there is no noise
 

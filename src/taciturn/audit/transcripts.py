@@ -37,14 +37,14 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
-from taciturn._util.arrays import Array, Arrays, Integers
-from taciturn.accounting.unit import User
 from taciturn.audit.pairs import Adversary, Pair
-from taciturn.core.loop import Pass, pass_for
 from taciturn.core.private import Private
-from taciturn.core.release import Collected, Releases
-from taciturn.core.state import Standing, State
-from taciturn.mechanisms.strategy import matrices, sums_of
+from taciturn.kernel.accounting.unit import User
+from taciturn.kernel.arrays import Array, Arrays, Integers
+from taciturn.kernel.mechanisms.strategy import matrices, sums_of
+from taciturn.kernel.stream.loop import Pass, pass_for
+from taciturn.kernel.stream.release import Collected, Releases
+from taciturn.kernel.stream.state import Standing, State
 
 _STILL = 1e-6  # of the largest shift
 
@@ -349,7 +349,7 @@ def joined(shown: list[Releases]) -> Releases:
 
 def run_pass(private: Private) -> Pass:
     """The pass that `Private.run` uses; statistics that do not depend on noise are computed once for all trials."""
-    from taciturn.compiled.passes import BatchPass, steps_of
+    from taciturn.kernel.compiled.passes import BatchPass, steps_of
 
     way = pass_for(private.learner, private.calibrated, private.compiled)
     if isinstance(way, BatchPass) and steps_of(private.learner) is None:
@@ -359,7 +359,7 @@ def run_pass(private: Private) -> Pass:
 
 def exact_statistics(private: Private, V: Array, y: Array, points: Array) -> Array:
     """The releases without noise, given the released points: statistics, or for `entry` their sums."""
-    from taciturn.compiled.passes import statistics_of
+    from taciturn.kernel.compiled.passes import statistics_of
 
     learner, rounds = private.learner, private.timetable.rounds
     if (fast := statistics_of(learner)) is not None:

@@ -8,8 +8,6 @@ from typing import Literal
 
 import numpy as np
 
-from taciturn._util.arrays import Array
-from taciturn.accounting.gdp import Privacy, mu_of
 from taciturn.audit.interval import Interval, mean_interval, spread_interval
 from taciturn.audit.pairs import Adversary, Pair
 from taciturn.audit.statistics import (
@@ -25,7 +23,9 @@ from taciturn.audit.statistics import (
 from taciturn.audit.transcripts import CommonNoise, Played, Replayed, TwoWorlds
 from taciturn.core.private import Private
 from taciturn.errors import InvalidInput, between_0_and_1, integer
-from taciturn.problem.scalar_loss import ScalarLoss
+from taciturn.kernel.accounting.gdp import Privacy, mu_of
+from taciturn.kernel.arrays import Array
+from taciturn.kernel.problem.scalar_loss import ScalarLoss
 
 ERROR = 1e-6
 """Probability with which an audit may refute a claim that is true."""
@@ -162,10 +162,10 @@ def game_of(private: Private, pair: Pair, adversary: Adversary | None = None) ->
 
 def _without_feedback(private: Private) -> bool:
     """Whether no statistic depends on a released point: by the learner's methods, or by constant gradients."""
-    from taciturn.compiled.codes import slope_code
-    from taciturn.compiled.passes import STATISTICS
-    from taciturn.learners.averaged import Averaged
-    from taciturn.learners.ftrl import FTRL
+    from taciturn.kernel.compiled.codes import slope_code
+    from taciturn.kernel.compiled.passes import STATISTICS
+    from taciturn.kernel.learners.ftrl import FTRL
+    from taciturn.methods.averaged import Averaged
 
     learner, loss = private.learner, private.problem.loss
     averaged = learner.learner if isinstance(learner, Averaged) else learner

@@ -18,10 +18,10 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from taciturn._util.arrays import Array, Integers
 from taciturn.errors import InvalidInput, between_0_and_1, integer, not_negative, value_or_type
-from taciturn.learners.linear_bandit import LinearBandit
-from taciturn.problem.svec import unpacked
+from taciturn.kernel.arrays import Array, Integers
+from taciturn.kernel.learners.linear_bandit import LinearBandit
+from taciturn.kernel.problem.svec import unpacked
 
 WIDTH = 0.3
 """The measured width of confidence bounds; a heuristic, which no theorem covers."""
@@ -218,7 +218,7 @@ class UCB:
 
     def choose(self, model: LinearModel, X: Array, rng: Generator | None = None) -> Chosen:
         """The arm with the largest bound for each decision; one compiled loop."""
-        from taciturn.compiled import choices
+        from taciturn.bandits import choices_loops as choices
 
         actions = np.empty(len(X), dtype=np.int64)
         X = np.ascontiguousarray(X, dtype=np.float64)

@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from taciturn._util.arrays import Array
+from taciturn.kernel.arrays import Array
 
 _CHUNK = 1024  # rounds that are drawn from one seed
 

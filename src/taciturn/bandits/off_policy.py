@@ -30,16 +30,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from taciturn._util.arrays import Array, Integers, fixed
 from taciturn._util.html import card, facts, paragraph
 from taciturn._util.output import NOT_PRIVATE
-from taciturn.accounting.gdp import Privacy
-from taciturn.accounting.guarantee import Guarantee
 from taciturn.accounting.ledger import LedgerLike
-from taciturn.algorithms.recipes import private_sum
-from taciturn.core.schedule import at
 from taciturn.errors import InvalidInput, expect, finite, integer, number, positive
-from taciturn.problem.inputs import real_numbers
+from taciturn.kernel.accounting.gdp import Privacy
+from taciturn.kernel.accounting.guarantee import Guarantee
+from taciturn.kernel.arrays import Array, Integers, fixed
+from taciturn.kernel.problem.inputs import real_numbers
+from taciturn.kernel.stream.schedule import at
+from taciturn.methods.recipes import private_sum
 
 FEW = 100
 """Rows below which the normal approximation of an interval is called rough."""

@@ -27,31 +27,31 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from taciturn._util.arrays import Array, Integers
-from taciturn.accounting.cost import Spent
-from taciturn.accounting.gdp import Privacy
-from taciturn.accounting.guarantee import Guarantee
 from taciturn.accounting.ledger import LedgerLike
-from taciturn.accounting.ledger_rules import SECOND_STREAM
-from taciturn.accounting.unit import EXAMPLE, ClockPeriod, Unit, User, WithoutId
-from taciturn.algorithms.recipes import linear_bandit, pftrl
 from taciturn.bandits.choices import UCB, WIDTH, Choice, EpsilonGreedy, LinearModel, Thompson
 from taciturn.core.accounted import OTHER_SETTINGS
 from taciturn.core.events import EventConflict, EventEnded, MemoryLog, UnknownEvent
-from taciturn.core.loop import fast_clip
 from taciturn.core.private import Private
-from taciturn.core.schedule import Schedule, geometric, releases_in_window
-from taciturn.core.state import read_extra
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, finite, integer
 from taciturn.estimators.keywords import Keywords
 from taciturn.estimators.stream import PrivacyWarning, Stream
-from taciturn.learners.ftrl import FTRL
-from taciturn.learners.linear_bandit import LinearBandit
+from taciturn.kernel.accounting.cost import Spent
+from taciturn.kernel.accounting.gdp import Privacy
+from taciturn.kernel.accounting.guarantee import Guarantee
+from taciturn.kernel.accounting.ledger_rules import SECOND_STREAM
+from taciturn.kernel.accounting.unit import EXAMPLE, ClockPeriod, Unit, User, WithoutId
+from taciturn.kernel.arrays import Array, Integers
+from taciturn.kernel.learners.ftrl import FTRL
+from taciturn.kernel.learners.linear_bandit import LinearBandit
+from taciturn.kernel.problem.inputs import real_numbers
+from taciturn.kernel.problem.losses import Logistic
+from taciturn.kernel.problem.problem import Problem
+from taciturn.kernel.problem.sets import L2Ball
+from taciturn.kernel.stream.loop import fast_clip
+from taciturn.kernel.stream.schedule import Schedule, geometric, releases_in_window
+from taciturn.kernel.stream.state import read_extra
+from taciturn.methods.recipes import linear_bandit, pftrl
 from taciturn.plan import Plan
-from taciturn.problem.inputs import real_numbers
-from taciturn.problem.losses import Logistic
-from taciturn.problem.problem import Problem
-from taciturn.problem.sets import L2Ball
 
 JOINT = (
     "The sequence of models is ({epsilon:.12g}, {delta:.12g})-DP in one visitor's contexts and reward; what a visitor "

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from taciturn._util.arrays import Array, Integers
 from taciturn.bandits.choices import UCB, Choice, EpsilonGreedy, Generator, LinearModel, Thompson
-from taciturn.compiled.choices import rank_arms
+from taciturn.bandits.choices_loops import rank_arms
+from taciturn.kernel.arrays import Array, Integers
 
 _QUANTILES = ndtri((np.arange(64) + 0.5) / 64.0)
 _BELOW = ndtr(np.linspace(-8.0, 8.0, 4097))

@@ -13,13 +13,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from taciturn._util.arrays import Array, Arrays, Integers
 from taciturn.bandits.choices import WIDTH, Choice, EpsilonGreedy, LinearModel
 from taciturn.bandits.environments import Environment
 from taciturn.bandits.private_bandit import PrivateBandit
-from taciturn.core.schedule import Schedule, Timetable, geometric
-from taciturn.learners.linear_bandit import LinearBandit
-from taciturn.problem.svec import unpacked
+from taciturn.kernel.arrays import Array, Arrays, Integers
+from taciturn.kernel.learners.linear_bandit import LinearBandit
+from taciturn.kernel.problem.svec import unpacked
+from taciturn.kernel.stream.schedule import Schedule, Timetable, geometric
 
 _MOST = 2**22  # entries of contexts in one call
 
@@ -143,7 +143,7 @@ def simulate_every_round(
     >>> regret.total < 100.0
     True
     """
-    from taciturn.compiled import linucb
+    from taciturn.bandits import linucb_loops as linucb
 
     d = environment.dimension
     before = np.concatenate([np.zeros((1, noise.shape[1])), noise[: horizon - 1]])
@@ -221,7 +221,7 @@ class NotPrivate:
 
     >>> from taciturn.bandits import UCB
     >>> from taciturn.bandits.environments import LinearSphere
-    >>> from taciturn.learners.linear_bandit import bandit_problem
+    >>> from taciturn.kernel.learners.linear_bandit import bandit_problem
     >>> twin = NotPrivate(LinearBandit(bandit_problem(5)), UCB(), horizon=1_000)
     >>> simulate(twin, LinearSphere(10, 5), 1_000).total < 100.0
     True
@@ -259,7 +259,7 @@ class NotPrivate:
 
     def learn(self, rewards: Array) -> None:
         """Add the last batch to the exact sums."""
-        from taciturn.compiled.passes import statistics
+        from taciturn.kernel.compiled.passes import statistics
 
         X, actions = self._played
         V, y = self.learner.problem.clip(X, self.learner.labels(rewards, actions))

@@ -8,8 +8,8 @@ from typing import Protocol, runtime_checkable
 
 from scipy.integrate import quad
 
-from taciturn.accounting.cost import FREE, Cost, gaussian, total
 from taciturn.checks.suite import demand
+from taciturn.kernel.accounting.cost import FREE, Cost, gaussian, total
 
 _MUS = (0.2, 0.5, 1.0, 3.0)
 _EPSILONS = (0.1, 1.0, 4.0)
@@ -43,7 +43,7 @@ class Accountant(Protocol):
 
 
 class Exact:
-    """The package's own: `taciturn.accounting.cost`.
+    """The package's own: `taciturn.kernel.accounting.cost`.
 
     >>> isinstance(Exact(), Accountant)
     True

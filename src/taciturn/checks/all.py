@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from taciturn.calibration.mechanisms import PrefixSum
 from taciturn.checks import (
     accountants,
     certificates,
@@ -26,13 +27,12 @@ from taciturn.checks.mechanisms import MechanismCase
 from taciturn.checks.readers import ReaderCase
 from taciturn.checks.stores import StoreCase
 from taciturn.checks.suite import Check, Report, run_checks
-from taciturn.core.contributions import Contributions, EntryLearner, entry
-from taciturn.core.protocols import Learner, Mechanism, complete, lacking
 from taciturn.errors import expect
-from taciturn.mechanisms.calibration import PrefixSum
-from taciturn.problem.scalar_loss import ScalarLoss
-from taciturn.problem.sets import ConvexSet
-from taciturn.problem.vector_loss import VectorLoss
+from taciturn.kernel.learners.contributions import Contributions, EntryLearner, entry
+from taciturn.kernel.problem.scalar_loss import ScalarLoss
+from taciturn.kernel.problem.sets import ConvexSet
+from taciturn.kernel.problem.vector_loss import VectorLoss
+from taciturn.kernel.stream.protocols import Learner, Mechanism, complete, lacking
 
 
 def checks_for(thing: Any) -> list[Check]:

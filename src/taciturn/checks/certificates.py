@@ -16,19 +16,19 @@ from unittest import SkipTest
 import numpy as np
 from numpy.typing import NDArray
 
-from taciturn._util.arrays import Array, Arrays, Integers
-from taciturn.accounting.unit import User
 from taciturn.checks.learners import MECHANISMS, LearnerCase, first_round
 from taciturn.checks.streams import Generator, examples, generator, labels_from, members
 from taciturn.checks.suite import demand, skip
-from taciturn.core.contributions import Contributions
-from taciturn.core.protocols import Certificate, Learner
-from taciturn.core.schedule import Timetable, every
 from taciturn.errors import ContractBroken, TaciturnError
-from taciturn.problem.losses import Linear
-from taciturn.problem.problem import Problem
-from taciturn.problem.sets import ConvexSet, L2Ball, WholeSpace
-from taciturn.problem.vector_loss import VectorLoss
+from taciturn.kernel.accounting.unit import User
+from taciturn.kernel.arrays import Array, Arrays, Integers
+from taciturn.kernel.learners.contributions import Contributions
+from taciturn.kernel.problem.losses import Linear
+from taciturn.kernel.problem.problem import Problem
+from taciturn.kernel.problem.sets import ConvexSet, L2Ball, WholeSpace
+from taciturn.kernel.problem.vector_loss import VectorLoss
+from taciturn.kernel.stream.protocols import Certificate, Learner
+from taciturn.kernel.stream.schedule import Timetable, every
 
 _FLIPPED = ((1, 1), (2, 1), (2, 2), (6, 1), (6, 4), (6, 6), (40, 1), (40, 20), (40, 40))
 """Numbers of examples, and which of them is flipped."""

@@ -1,6 +1,7 @@
 """Checks of an entry learner of one's own: its contributions depend on their row alone, and can be read.
 
-That contributions are clipped, and so the certificate, needs no check: it is enforced (`taciturn.core.contributions`).
+That contributions are clipped, and so the certificate, needs no check: it is enforced
+(`taciturn.kernel.learners.contributions`).
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from taciturn._util.arrays import Array, fixed
 from taciturn.checks.streams import examples, generator, members
 from taciturn.checks.suite import demand
-from taciturn.core.contributions import Contributions, EntryLearner
+from taciturn.kernel.arrays import Array, fixed
+from taciturn.kernel.learners.contributions import Contributions, EntryLearner
 
 _ROWS = 80
 _ORDERS = 4

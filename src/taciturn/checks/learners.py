@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from taciturn._util.arrays import Array, Arrays
-from taciturn.accounting.gdp import Privacy
+from taciturn.calibration.mechanisms import BLT, Gaussian
 from taciturn.checks.streams import copied, examples, generator, same
 from taciturn.checks.suite import COPY, demand, skip
-from taciturn.core.contributions import Unverified, wired
-from taciturn.core.loop import statistics
 from taciturn.core.private import Private
-from taciturn.core.protocols import Learner, Mechanism
-from taciturn.core.schedule import Schedule, every
 from taciturn.errors import Unprovable
-from taciturn.mechanisms.calibration import BLT, Gaussian
-from taciturn.mechanisms.exponential import Exponential
+from taciturn.kernel.accounting.gdp import Privacy
+from taciturn.kernel.arrays import Array, Arrays
+from taciturn.kernel.learners.contributions import Unverified, wired
+from taciturn.kernel.stream.loop import statistics
+from taciturn.kernel.stream.protocols import Learner, Mechanism
+from taciturn.kernel.stream.schedule import Schedule, every
+from taciturn.methods.exponential import Exponential
 
 MECHANISMS: dict[str, Mechanism] = {
     "l2/tail": Gaussian(),
@@ -167,7 +167,7 @@ def batch_sizes_do_not_matter(case: LearnerCase) -> None:
     row = learner.statistic(exact, n)[1]
     row_at_once = learner.statistic(at_once, n)[1]
     fault = "a stream in several batches gives another result"
-    remedy = "Process examples one by one, or add them on a lattice (rounded, of taciturn.learners.exact_sums)."
+    remedy = "Process examples one by one, or add them on a lattice (rounded, of taciturn.kernel.learners.exact_sums)."
     states = _apart(exact, at_once)
     rows = _apart({"row": row}, {"row": row_at_once})
     demand(
@@ -235,7 +235,7 @@ def _kinds(state: Arrays) -> dict[str, tuple[type, np.dtype[Any]]]:
 
 def compiled_statistics_match_definition(case: LearnerCase) -> None:
     """The compiled statistics and decisions equal those of `absorb`, `statistic` and `decide`, up to rounding."""
-    from taciturn.compiled.passes import statistics_of
+    from taciturn.kernel.compiled.passes import statistics_of
 
     learner, (V, y) = case.learner, case.bounded
     if (batch := statistics_of(learner)) is None:

@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from taciturn.accounting.cost import FREE, Cost, gaussian, total
-from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.history import Event, first_fault
 from taciturn.accounting.ledger import Ledger
-from taciturn.accounting.ledger_rules import Learnt, Position
 from taciturn.checks.suite import demand
 from taciturn.errors import BudgetExhausted, StateConflict, TaciturnError, Unprovable
+from taciturn.kernel.accounting.cost import FREE, Cost, gaussian, total
+from taciturn.kernel.accounting.gdp import Privacy
+from taciturn.kernel.accounting.ledger_rules import Learnt, Position
 
 BUDGET = Privacy(1.0, 1e-6)
 HALF = gaussian(BUDGET.mu**2 / 2.0 * (1.0 - 1e-12))

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from taciturn._util.arrays import Array
 from taciturn.checks.streams import generator, in_ball
 from taciturn.checks.suite import demand, skip
-from taciturn.problem.scalar_loss import ScalarLoss
+from taciturn.kernel.arrays import Array
+from taciturn.kernel.problem.scalar_loss import ScalarLoss
 
 _BOUNDS = ((1.0, 1.0, 1.0), (1.0, 10.0, 0.1), (0.3, 0.2, 5.0), (4.0, 2.0, 1.0))
 """Bounds on features, points and labels."""

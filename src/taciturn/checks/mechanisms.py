@@ -14,16 +14,16 @@ from functools import cached_property
 
 import numpy as np
 
-from taciturn._util.arrays import Array, Arrays, Integers
-from taciturn.accounting.cost import FREE, Cost
-from taciturn.accounting.gdp import Privacy
-from taciturn.accounting.unit import Participation
 from taciturn.checks.streams import copied, generator, same
 from taciturn.checks.suite import COPY, OF_THE_NOISE, demand, skip
-from taciturn.core.protocols import Calibrated, Certificate, Mechanism, complete
-from taciturn.core.schedule import Timetable, every
 from taciturn.errors import InvalidInput, Unprovable
-from taciturn.mechanisms.strategy import sums_of
+from taciturn.kernel.accounting.cost import FREE, Cost
+from taciturn.kernel.accounting.gdp import Privacy
+from taciturn.kernel.accounting.unit import Participation
+from taciturn.kernel.arrays import Array, Arrays, Integers
+from taciturn.kernel.mechanisms.strategy import sums_of
+from taciturn.kernel.stream.protocols import Calibrated, Certificate, Mechanism, complete
+from taciturn.kernel.stream.schedule import Timetable, every
 
 BUDGET = Privacy(epsilon=10.0, delta=1e-6)
 """Large enough that the privacy loss to be measured exceeds the sampling error."""
@@ -230,7 +230,7 @@ def decoding_inverts_encoding(case: MechanismCase) -> None:
 
 def compiled_noise_matches_definition(case: MechanismCase) -> None:
     """The compiled noise equals `encode`, noise and `decode`, up to rounding and a lattice step."""
-    from taciturn.compiled.passes import noise_of
+    from taciturn.kernel.compiled.passes import noise_of
 
     calibrated = case.calibrated
     if (batch := noise_of(calibrated)) is None:

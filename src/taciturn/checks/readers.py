@@ -26,14 +26,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from taciturn._util.arrays import Array
-from taciturn.accounting.unit import User
 from taciturn.checks.suite import demand, skip
-from taciturn.core.loop import fast_clip, statistics, without_influence
-from taciturn.core.participation import admit, new_records
 from taciturn.core.private import Private
-from taciturn.mechanisms.strategy import matrices
-from taciturn.problem.problem import Problem
+from taciturn.kernel.accounting.unit import User
+from taciturn.kernel.arrays import Array
+from taciturn.kernel.mechanisms.strategy import matrices
+from taciturn.kernel.problem.problem import Problem
+from taciturn.kernel.stream.loop import fast_clip, statistics, without_influence
+from taciturn.kernel.stream.participation import admit, new_records
 
 Block = tuple[Array, Array, Sequence[Any] | None]
 """Features, labels and, if users are protected, the id of each row; None for a row without one."""
@@ -245,7 +245,7 @@ def _clippings(problem: Problem) -> list[Callable[[Array, Array], Any]]:
 def _clip_alike(
     clip: Any, X: Array, y: Array, laid: Callable[[Array], Array], length: int, expected: Array, layout: str
 ) -> None:
-    remedy = "Map rows that are copied side by side, and multiply them by taciturn.problem.features.products."
+    remedy = "Map rows that are copied side by side, and multiply them by taciturn.kernel.problem.features.products."
     for place, wrong in ((None, 0.0), (len(X) // 2, np.nan), (0, np.inf), (len(X) - 1, 1e300)):
         changed = X.copy()
         others = np.arange(len(X))

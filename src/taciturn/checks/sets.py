@@ -8,11 +8,11 @@ from functools import cached_property
 
 import numpy as np
 
-from taciturn._util.arrays import Array
 from taciturn.checks.streams import generator, members, points_around
 from taciturn.checks.suite import demand, skip
 from taciturn.errors import InvalidInput
-from taciturn.problem.sets import ConvexSet
+from taciturn.kernel.arrays import Array
+from taciturn.kernel.problem.sets import ConvexSet
 
 _DIMENSIONS = (1, 2, 3, 5, 8)
 

@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from taciturn.accounting.cost import FREE, gaussian, total
 from taciturn.accounting.ledger import Ledger
-from taciturn.algorithms.recipes import pigd
 from taciturn.checks.ledgers import BUDGET, HALF, THREADS, position, race, rejects
 from taciturn.checks.suite import demand
 from taciturn.core.events import EventConflict, EventEnded, UnknownEvent
-from taciturn.core.state import read_state
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, TaciturnError
-from taciturn.problem.losses import Logistic
-from taciturn.problem.problem import Problem
-from taciturn.problem.sets import L2Ball
+from taciturn.kernel.accounting.cost import FREE, gaussian, total
+from taciturn.kernel.problem.losses import Logistic
+from taciturn.kernel.problem.problem import Problem
+from taciturn.kernel.problem.sets import L2Ball
+from taciturn.kernel.stream.state import read_state
+from taciturn.methods.recipes import pigd
 from taciturn.store.encryption import new_key
 from taciturn.store.events import Closing, Event, EventLog, Opened, Opening, TooManyEvents
 from taciturn.store.store import Chunk, Saved, Store

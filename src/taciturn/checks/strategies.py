@@ -8,13 +8,13 @@ from functools import cached_property
 
 import numpy as np
 
-from taciturn._util.arrays import Array
-from taciturn.accounting.unit import Participation
+from taciturn.calibration.mechanisms import PrefixSum, made_for
 from taciturn.checks.streams import copied, generator, same
 from taciturn.checks.suite import COPY, demand, skip
 from taciturn.errors import ContractBroken
-from taciturn.mechanisms.calibration import PrefixSum, made_for
-from taciturn.mechanisms.strategy import Coder, matrices, sensitivity_to, sums_of
+from taciturn.kernel.accounting.unit import Participation
+from taciturn.kernel.arrays import Array
+from taciturn.kernel.mechanisms.strategy import Coder, matrices, sensitivity_to, sums_of
 
 LENGTHS = (1, 2, 3, 8, 13, 100)
 UNITS = tuple(
@@ -213,7 +213,7 @@ def encode_and_decode_do_not_modify_arguments(case: Strategy) -> None:
 
 def compiled_strategy_matches_definition(case: Strategy) -> None:
     """The compiled strategy, from any row on, equals `encode` and `decode`, up to rounding."""
-    from taciturn.compiled.passes import STRATEGIES
+    from taciturn.kernel.compiled.passes import STRATEGIES
 
     coder, rows = case.coder, case.rows()
     if type(coder) not in STRATEGIES:

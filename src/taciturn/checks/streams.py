@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from taciturn._util.arrays import Array, Arrays
-from taciturn.problem.problem import Problem
-from taciturn.problem.sets import ConvexSet
+from taciturn.kernel.arrays import Array, Arrays
+from taciturn.kernel.problem.problem import Problem
+from taciturn.kernel.problem.sets import ConvexSet
 
 Generator = np.random.Generator
 

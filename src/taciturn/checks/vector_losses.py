@@ -10,11 +10,11 @@ from functools import cached_property
 
 import numpy as np
 
-from taciturn._util.arrays import Array
 from taciturn.checks.streams import generator, in_ball
 from taciturn.checks.suite import demand, skip
-from taciturn.problem.multiclass import ScoresLoss
-from taciturn.problem.vector_loss import VectorLoss
+from taciturn.kernel.arrays import Array
+from taciturn.kernel.problem.multiclass import ScoresLoss
+from taciturn.kernel.problem.vector_loss import VectorLoss
 
 RADIUS, LABEL_BOUND = 2.0, 1.0
 

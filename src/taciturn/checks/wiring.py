@@ -16,22 +16,22 @@ from unittest import SkipTest
 import numpy as np
 from numpy.typing import NDArray
 
-from taciturn._util.arrays import Array
-from taciturn.accounting.unit import User
 from taciturn.checks.certificates import rebuilt
 from taciturn.checks.learners import BUDGET, ROUNDING, LearnerCase
 from taciturn.checks.streams import examples
 from taciturn.checks.suite import OF_THE_NOISE, demand, skip
-from taciturn.core.loop import Definition, pass_for, statistics
-from taciturn.core.participation import admit, new_records
 from taciturn.core.private import Private
-from taciturn.core.protocols import Learner
-from taciturn.core.release import Releases
-from taciturn.core.schedule import every, geometric
-from taciturn.core.state import State
 from taciturn.errors import BudgetExhausted, StateConflict, TaciturnError
-from taciturn.mechanisms.strategy import matrices, sums_of
-from taciturn.problem.problem import Problem
+from taciturn.kernel.accounting.unit import User
+from taciturn.kernel.arrays import Array
+from taciturn.kernel.mechanisms.strategy import matrices, sums_of
+from taciturn.kernel.problem.problem import Problem
+from taciturn.kernel.stream.loop import Definition, pass_for, statistics
+from taciturn.kernel.stream.participation import admit, new_records
+from taciturn.kernel.stream.protocols import Learner
+from taciturn.kernel.stream.release import Releases
+from taciturn.kernel.stream.schedule import every, geometric
+from taciturn.kernel.stream.state import State
 
 
 def guarantee_is_proven(case: LearnerCase) -> None:
@@ -72,7 +72,7 @@ def compiled_pass_matches_definition(case: LearnerCase) -> None:
         demand(
             alike,
             "the compiled pass counts rounds or releases differently",
-            "Compare it with taciturn.core.loop.Definition.",
+            "Compare it with taciturn.kernel.stream.loop.Definition.",
         )
         remedy = "Make the compiled loop match the methods, or remove it."
         allowed = OF_THE_NOISE * defined.noise_sd + ROUNDING * case.learner.certificate.at(defined.rounds)

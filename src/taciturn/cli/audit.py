@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 if TYPE_CHECKING:  # imported inside the command, so that other commands start fast
-    from taciturn.accounting.unit import Example, User
     from taciturn.audit import Audit
+    from taciturn.kernel.accounting.unit import Example, User
 
 Name = Literal["pigd", "pgiga", "pocp-ftl", "pqftl", "pftrl", "private_sum", "class_sums", "linucb", "pol", "ewoo"]
 Units = Literal["example", "user"]
@@ -48,7 +48,7 @@ def audit(
     """
     from taciturn import audit as audits
     from taciturn._util.output import json_text
-    from taciturn.accounting.gdp import Privacy
+    from taciturn.kernel.accounting.gdp import Privacy
     from taciturn.reproduce.plots import audit_histograms, check_file
 
     if plot is not None:
@@ -71,8 +71,8 @@ def audit(
 
 def _unit(unit: Units, rows: int | None, per_release: int | None, apart: int | None) -> Example | User:
     """The unit of privacy of these options."""
-    from taciturn.accounting.unit import Example, User
     from taciturn.errors import InvalidInput
+    from taciturn.kernel.accounting.unit import Example, User
 
     if unit == "user":
         if rows is None:
@@ -92,8 +92,8 @@ def _tell(game: str) -> None:
 def _show(report: Audit) -> None:
     from rich.console import Console
 
-    from taciturn.accounting.unit import User
     from taciturn.cli.output import audit_table
+    from taciturn.kernel.accounting.unit import User
 
     console = Console()
     data = report.as_data()

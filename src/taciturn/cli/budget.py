@@ -13,10 +13,10 @@ from taciturn.cli.output import plain_table, print_json, print_table, warn
 if TYPE_CHECKING:  # imported inside commands, so that the others start fast
     from rich.table import Table
 
-    from taciturn.accounting.cost import Cost
-    from taciturn.accounting.gdp import Privacy
     from taciturn.accounting.history import Event
     from taciturn.accounting.ledger import Ledger
+    from taciturn.kernel.accounting.cost import Cost
+    from taciturn.kernel.accounting.gdp import Privacy
 
 app = typer.Typer(help="One budget for all models that learn from the same people.", no_args_is_help=True)
 
@@ -51,8 +51,8 @@ def create(
 
     Example: taciturn budget create budget.db --epsilon 1 --delta 1e-6 --population customers
     """
-    from taciturn.accounting.gdp import Privacy
     from taciturn.accounting.ledger import Ledger
+    from taciturn.kernel.accounting.gdp import Privacy
 
     ledger = Ledger.create(
         address,
@@ -94,7 +94,7 @@ def show(
     data = _as_data(ledger, address)
     data["warning"] = _warning(address, witness)
     if html is not None:
-        from taciturn._util.atomic import replaced
+        from taciturn.kernel.atomic import replaced
 
         with replaced(html) as file:
             file.write(_page(data).encode())
@@ -261,8 +261,8 @@ def _warning(address: str, witness: str | None) -> str | None:
 
 def _as_data(ledger: Ledger, address: str) -> dict[str, Any]:
     """What `show` prints."""
-    from taciturn.accounting.cost import gaussian
-    from taciturn.accounting.ledger_rules import largest_mu
+    from taciturn.kernel.accounting.cost import gaussian
+    from taciturn.kernel.accounting.ledger_rules import largest_mu
     from taciturn.store.database import Database
     from taciturn.store.overview import is_finished, progress, recipe_of
 
@@ -313,7 +313,7 @@ def _as_data(ledger: Ledger, address: str) -> dict[str, Any]:
 
 def _periods(ledger: Ledger) -> dict[str, Any]:
     """What `show` prints of a ledger that renews: each period, and what a user pays who stays for a year."""
-    from taciturn.accounting.unit import IN_A_YEAR
+    from taciturn.kernel.accounting.unit import IN_A_YEAR
 
     if not ledger.renews or ledger.privacy is None:
         return {}
@@ -469,8 +469,8 @@ def _about(event: Event, privacy: Privacy, unit: str) -> str:
 
 
 def _told(kind: str, content: dict[str, Any], privacy: Privacy, unit: str) -> str:
-    from taciturn.accounting.ledger_rules import read_cost
-    from taciturn.accounting.unit import period_name
+    from taciturn.kernel.accounting.ledger_rules import read_cost
+    from taciturn.kernel.accounting.unit import period_name
     from taciturn.store.overview import recipe_of
 
     if kind == "created":

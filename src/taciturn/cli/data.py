@@ -302,8 +302,8 @@ def predict(
 
     Example: taciturn predict model.json new.csv --out predictions.csv
     """
-    from taciturn._util.atomic import replaced
     from taciturn.contract.model_file import read_model
+    from taciturn.kernel.atomic import replaced
     from taciturn.readers.predictions import write_predictions
     from taciturn.readers.rows import open_rows
 

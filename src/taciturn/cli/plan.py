@@ -12,16 +12,16 @@ from taciturn.errors import InvalidInput
 if TYPE_CHECKING:  # imported inside the command, so that other commands start fast
     from collections.abc import Callable
 
-    from taciturn.problem.multiclass import ScoresLoss
-    from taciturn.problem.scalar_loss import ScalarLoss
+    from taciturn.kernel.problem.multiclass import ScoresLoss
+    from taciturn.kernel.problem.scalar_loss import ScalarLoss
 
 Loss = Literal["logistic", "hinge", "squared", "absolute", "softmax", "one-hot", "multi-hinge"]
 
 
 def _loss(name: Loss, classes: int | None) -> ScalarLoss | ScoresLoss:
     """The loss of this name; multiclass losses need the number of classes, and the others do not take it."""
-    from taciturn.problem import losses
-    from taciturn.problem import multiclass as scores
+    from taciturn.kernel.problem import losses
+    from taciturn.kernel.problem import multiclass as scores
 
     several: dict[str, Callable[[int], ScoresLoss]] = {
         "softmax": scores.Softmax,
@@ -90,13 +90,13 @@ def plan(
     from rich.console import Console
 
     from taciturn._util.output import json_text
-    from taciturn.accounting.gdp import Privacy
-    from taciturn.accounting.unit import EXAMPLE, User
     from taciturn.contract.explain import plan_report
+    from taciturn.kernel.accounting.gdp import Privacy
+    from taciturn.kernel.accounting.unit import EXAMPLE, User
+    from taciturn.kernel.problem.problem import Problem
+    from taciturn.kernel.problem.sets import L2Ball
     from taciturn.plan import feature_map, recommend
     from taciturn.plan import rows_per_user as chosen_rows
-    from taciturn.problem.problem import Problem
-    from taciturn.problem.sets import L2Ball
 
     budget = Privacy(epsilon, delta)
     choice: Any = int(features) if features.isdecimal() else features

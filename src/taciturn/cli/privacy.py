@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:  # imported inside commands, so that the others start fast
-    from taciturn.accounting import errata as paper_errata
-    from taciturn.accounting import paper
-    from taciturn.accounting.gdp import Privacy
+    from taciturn.kernel.accounting import errata as paper_errata
+    from taciturn.kernel.accounting import paper
+    from taciturn.kernel.accounting.gdp import Privacy
 
 
 def privacy(
@@ -25,7 +25,7 @@ def privacy(
     Example: taciturn privacy --epsilon 1 --delta 1e-6 --releases 100000
     """
     from taciturn._util.output import json_text
-    from taciturn.accounting.gdp import Privacy
+    from taciturn.kernel.accounting.gdp import Privacy
 
     answer = _privacy(Privacy(epsilon, delta), releases)
     if as_json:
@@ -36,7 +36,7 @@ def privacy(
 
 def _privacy(budget: Privacy, releases: int) -> dict[str, Any]:
     """The answer of `taciturn privacy` as plain data."""
-    from taciturn.accounting.gdp import noise_multiplier
+    from taciturn.kernel.accounting.gdp import noise_multiplier
 
     return {
         "epsilon": budget.epsilon,
@@ -50,7 +50,7 @@ def _privacy(budget: Privacy, releases: int) -> dict[str, Any]:
 
 def _paper(budget: Privacy, releases: int, reading: paper.Reading) -> dict[str, float]:
     """POCP at T = releases, with corrected sensitivity and the parameters for which its theorem claims the budget."""
-    from taciturn.accounting import paper
+    from taciturn.kernel.accounting import paper
 
     parameters = paper.parameters_claiming(budget)
     cost = paper.delivered(parameters, releases, reading)
@@ -95,7 +95,7 @@ def errata(
     Example: taciturn errata
     """
     from taciturn._util.output import json_text
-    from taciturn.accounting import errata as paper_errata
+    from taciturn.kernel.accounting import errata as paper_errata
 
     rows = paper_errata.table() if everything or as_json else paper_errata.table([100_000], [1.0], [1e-6])
     if as_json:

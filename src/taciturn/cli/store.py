@@ -183,8 +183,8 @@ def _ask(question: str, yes: bool, as_json: bool) -> None:
 
 
 def _adopted_as_data(done: Adopted) -> dict[str, Any]:
-    from taciturn.accounting.cost import total
     from taciturn.cli.budget import cost_as_data
+    from taciturn.kernel.accounting.cost import total
 
     delta = done.ledger.privacy.delta if done.ledger is not None and done.ledger.privacy is not None else DELTA
     answer: dict[str, Any] = {

@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from taciturn._util.arrays import Array
 from taciturn.columns.declaration import KINDS, column_of
 from taciturn.columns.kinds import Bad, Bins, Categories, Column, Date, Groups, Hashed, Ignored, PrivateRange, Text
 from taciturn.columns.tables import Table
 from taciturn.columns.values import Values, is_unreadable, text_of, unreadable_rows
 from taciturn.errors import InvalidInput
+from taciturn.kernel.arrays import Array
 
 
 @dataclass(frozen=True)

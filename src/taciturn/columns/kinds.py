@@ -47,12 +47,12 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from taciturn._util.arrays import Array, Integers
 from taciturn.columns.hashing import bucket_cache
 from taciturn.columns.scales import LINEAR, Scale
 from taciturn.columns.values import Values, is_number, is_unreadable, number_of, short_repr, text_of, time_of
 from taciturn.errors import InvalidInput, float_or_nan, integer
-from taciturn.problem.ranges import between, number_between
+from taciturn.kernel.arrays import Array, Integers
+from taciturn.tables.ranges import between, number_between
 
 Bad = NDArray[np.bool_]
 Named = int | float | str
@@ -157,7 +157,7 @@ class Range:
         """Write the features of these values to `out`, and return which values are bad."""
         stored = values.stored() if len(out) >= _MANY and self.scale.name == "linear" else None
         if stored is not None:
-            from taciturn.compiled.scaling import scale
+            from taciturn.tables.scaling_loops import scale
 
             if scale(stored, self.low, self.high, out[:, 0]):
                 return np.zeros(len(out), dtype=np.bool_)

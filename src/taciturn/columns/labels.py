@@ -9,12 +9,12 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.special import expit, softmax
 
-from taciturn._util.arrays import Array, Integers
 from taciturn.errors import InvalidInput, float_or_nan
-from taciturn.problem.losses import Logistic, Squared
-from taciturn.problem.multiclass import OneHot, Softmax
-from taciturn.problem.problem import Problem
-from taciturn.problem.weighted import unweighted
+from taciturn.kernel.arrays import Array, Integers
+from taciturn.kernel.problem.losses import Logistic, Squared
+from taciturn.kernel.problem.multiclass import OneHot, Softmax
+from taciturn.kernel.problem.problem import Problem
+from taciturn.methods.weighted import unweighted
 
 
 class Labels(Protocol):

@@ -17,8 +17,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from taciturn._util.arrays import Array
 from taciturn.errors import InvalidInput, one_of, positive, value_or_type
+from taciturn.kernel.arrays import Array
 
 ScaleName = Literal["linear", "log", "symlog"]
 

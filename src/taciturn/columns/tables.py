@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from taciturn._util.arrow import listed
 from taciturn.columns.values import ArrayValues, PlainValues, Values
 from taciturn.errors import InvalidInput
+from taciturn.kernel.arrow import listed
 
 
 class Table:

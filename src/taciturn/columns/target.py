@@ -11,12 +11,12 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from taciturn._util.arrays import Array
 from taciturn.columns.kinds import Bad, Named, Vocabulary, check_range, named, number_error
 from taciturn.columns.labels import classes_of, labels_of
 from taciturn.columns.scales import LINEAR, Scale, ScaleName
 from taciturn.columns.values import ArrayValues, Values, number_of, short_repr, text_of
 from taciturn.errors import InvalidInput, one_of, positive
+from taciturn.kernel.arrays import Array
 
 
 @dataclass(frozen=True)

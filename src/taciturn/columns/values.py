@@ -34,8 +34,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from taciturn._util.arrays import Array, Integers
 from taciturn.errors import value_or_type
+from taciturn.kernel.arrays import Array, Integers
 
 _DECIMAL = re.compile(r"[0-9+\-.eE \t]*")
 

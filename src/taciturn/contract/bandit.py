@@ -25,12 +25,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from taciturn.accounting.gdp import Privacy
-from taciturn.algorithms.recipes import linear_bandit
 from taciturn.bandits.choices import UCB, WIDTH, Choice, EpsilonGreedy, Thompson
 from taciturn.columns.declaration import Section
 from taciturn.columns.target import Number
 from taciturn.errors import InvalidInput, number, one_of
+from taciturn.kernel.accounting.gdp import Privacy
+from taciturn.methods.recipes import linear_bandit
 from taciturn.plan import Plan
 
 if TYPE_CHECKING:

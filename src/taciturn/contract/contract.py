@@ -49,10 +49,6 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from taciturn._util.arrays import Array
-from taciturn.accounting.gdp import Privacy
-from taciturn.accounting.guarantee import Neighbours
-from taciturn.accounting.unit import ClockPeriod, WithoutId
 from taciturn.bandits.private_bandit import JOINT
 from taciturn.columns.declaration import KINDS, Section, column_of, target_of
 from taciturn.columns.encoder import ColumnEncoder
@@ -74,11 +70,15 @@ from taciturn.contract.toml import (
 from taciturn.errors import InvalidInput, horizon_of, integer, number
 from taciturn.estimators.settings import LossName, MethodName, Settings, check_dense, scales_of
 from taciturn.estimators.stream import promised
-from taciturn.learners.exact_sums import MOST
+from taciturn.kernel.accounting.gdp import Privacy
+from taciturn.kernel.accounting.guarantee import Neighbours
+from taciturn.kernel.accounting.unit import ClockPeriod, WithoutId
+from taciturn.kernel.arrays import Array
+from taciturn.kernel.learners.exact_sums import MOST
+from taciturn.kernel.problem.problem import Problem
 from taciturn.plan import Forget, Plan
-from taciturn.problem.column_maps import LinearMap
-from taciturn.problem.problem import Problem
-from taciturn.problem.random_features import RandomFeatures
+from taciturn.tables.column_maps import LinearMap
+from taciturn.tables.random_features import RandomFeatures
 
 
 @dataclass(frozen=True)

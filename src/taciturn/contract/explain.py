@@ -9,7 +9,7 @@ from taciturn._util.output import rounded_up
 from taciturn.columns.kinds import Bins, Categories, Column, Date, Hashed, PrivateRange, Range, Text
 from taciturn.columns.target import Number, Positive, PrivateNumber
 from taciturn.contract.contract import Contract
-from taciturn.core.schedule import Every
+from taciturn.kernel.stream.schedule import Every
 from taciturn.plan import Plan, left_out
 
 if TYPE_CHECKING:

@@ -26,19 +26,19 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from taciturn._util.arrays import Array
-from taciturn._util.atomic import replaced
-from taciturn.accounting.cost import Spent
-from taciturn.accounting.guarantee import RestsOn
 from taciturn.columns.declaration import Section
 from taciturn.columns.labels import probabilities
 from taciturn.contract.contract import Contract, contract_of
 from taciturn.contract.toml import features_declared, features_of
 from taciturn.errors import InvalidInput
-from taciturn.problem.column_maps import LinearMap, Standardise
-from taciturn.problem.features import Chain
-from taciturn.problem.problem import Problem
+from taciturn.kernel.accounting.cost import Spent
+from taciturn.kernel.accounting.guarantee import RestsOn
+from taciturn.kernel.arrays import Array
+from taciturn.kernel.atomic import replaced
+from taciturn.kernel.problem.features import Chain
+from taciturn.kernel.problem.problem import Problem
 from taciturn.streams.private_stream import PrivateStream
+from taciturn.tables.column_maps import LinearMap, Standardise
 
 FORMAT = "taciturn model 1"
 

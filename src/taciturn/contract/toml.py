@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from taciturn.accounting.unit import ClockPeriod
 from taciturn.columns.declaration import KINDS, Section
 from taciturn.columns.values import is_number
 from taciturn.errors import InvalidInput, integer
+from taciturn.kernel.accounting.unit import ClockPeriod
 from taciturn.memories import windows_of
 from taciturn.plan import FeatureName, Features
-from taciturn.problem.random_features import RandomFeatures
+from taciturn.tables.random_features import RandomFeatures
 
 BLANK = "?"
 """The placeholder of a draft for a value that the user has to state."""

@@ -8,19 +8,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from taciturn._util.arrays import Array
-from taciturn.accounting.cost import Cost
 from taciturn.accounting.ledger import Ledger, LedgerLike, as_ledger
-from taciturn.accounting.ledger_rules import JUST_NOW, ONE_OFF, Learnt
 from taciturn.accounting.memory_store import IN_MEMORY
-from taciturn.accounting.unit import Unit, User
-from taciturn.core.earlier import earlier_fingerprint
-from taciturn.core.fingerprint import described, fingerprint
-from taciturn.core.release import Releases
-from taciturn.core.schedule import Timetable
-from taciturn.core.state import State, learnt_before
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, Unprovable
-from taciturn.problem.problem import Problem
+from taciturn.kernel.accounting.cost import Cost
+from taciturn.kernel.accounting.ledger_rules import JUST_NOW, ONE_OFF, Learnt
+from taciturn.kernel.accounting.unit import Unit, User
+from taciturn.kernel.arrays import Array
+from taciturn.kernel.problem.problem import Problem
+from taciturn.kernel.stream.earlier import earlier_fingerprint
+from taciturn.kernel.stream.fingerprint import described, fingerprint
+from taciturn.kernel.stream.release import Releases
+from taciturn.kernel.stream.schedule import Timetable
+from taciturn.kernel.stream.state import State, learnt_before
 
 OTHER_SETTINGS = "this state was made under other settings. Use the Private that made it, or start() a new stream."
 
@@ -49,7 +49,7 @@ class Accounted:
     learner, mechanism, calibrated
         Those of a stream; None of an algorithm that has none.
     stages : tuple
-        What is found in the first rows, before the learner begins (`taciturn.core.staged`).
+        What is found in the first rows, before the learner begins (`taciturn.methods.staged`).
     """
 
     seed: int | None

@@ -32,9 +32,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from taciturn._util.arrays import Array, Arrays, Integers
-from taciturn.core.state import new_name
 from taciturn.errors import InvalidInput, StateConflict
+from taciturn.kernel.arrays import Array, Arrays, Integers
+from taciturn.kernel.stream.state import new_name
 
 Flags = NDArray[np.bool_]
 

@@ -9,7 +9,7 @@ to each one, a public schedule says when, and what is decided from the noisy sta
                       ledger is charged ─► state advances ─► only then the Release is shown ◄──────────┘
 
 The four parts are `Problem`, `Learner`, `Mechanism`, `Schedule`, wired by `Private`. The certificate and the
-protocols of learners and mechanisms are in `core/protocols.py`.
+protocols of learners and mechanisms are in `kernel/stream/protocols.py`.
 """
 
 from __future__ import annotations
@@ -27,22 +27,34 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from taciturn._util.arrays import Array, Arrays, Integers, same
-from taciturn.accounting.cost import FREE, Cost, total
-from taciturn.accounting.gdp import Privacy
-from taciturn.accounting.guarantee import Guarantee
 from taciturn.accounting.ledger import LedgerLike, as_ledger
-from taciturn.accounting.ledger_rules import ONE_OFF
 from taciturn.accounting.memory_store import IN_MEMORY
-from taciturn.accounting.unit import EXAMPLE, Example, Unit, User
 from taciturn.core.accounted import OTHER_SETTINGS, Accounted, Prepared, must_be_state
-from taciturn.core.block_sums import Admission, BlockSums, as_sum
-from taciturn.core.contributions import entry, wired
-from taciturn.core.fingerprint import derived_from
-from taciturn.core.hashed_rows import HashedAdmission, HashedRows, Map
-from taciturn.core.loop import Loop, Pass, SumLoop, has_known_arrays, pass_for
-from taciturn.core.participation import Layers, UserRecords, admit, new_records, periods_of
-from taciturn.core.protocols import (
+from taciturn.errors import (
+    BudgetExhausted,
+    InvalidInput,
+    StateConflict,
+    TaciturnError,
+    Unprovable,
+    expect,
+    integer,
+    one_of,
+)
+from taciturn.kernel.accounting.cost import FREE, Cost, total
+from taciturn.kernel.accounting.gdp import Privacy
+from taciturn.kernel.accounting.guarantee import Guarantee
+from taciturn.kernel.accounting.ledger_rules import ONE_OFF
+from taciturn.kernel.accounting.unit import EXAMPLE, Example, Unit, User
+from taciturn.kernel.arrays import Array, Arrays, Integers, same
+from taciturn.kernel.learners.contributions import entry, wired
+from taciturn.kernel.noise.sampling import sampling_cost
+from taciturn.kernel.problem.problem import Problem
+from taciturn.kernel.stream.block_sums import Admission, BlockSums, as_sum
+from taciturn.kernel.stream.fingerprint import derived_from
+from taciturn.kernel.stream.hashed_rows import HashedAdmission, HashedRows, Map
+from taciturn.kernel.stream.loop import Loop, Pass, SumLoop, has_known_arrays, pass_for
+from taciturn.kernel.stream.participation import Layers, UserRecords, admit, new_records, periods_of
+from taciturn.kernel.stream.protocols import (
     TOO_DEAR,
     Calibrated,
     Calibration,
@@ -55,21 +67,18 @@ from taciturn.core.protocols import (
     restores,
     stored,
 )
-from taciturn.core.release import Release, Releases
-from taciturn.core.schedule import Schedule, Timetable
-from taciturn.core.state import SIMULATION, Standing, State, after, first_state, following, new_name, read_state
-from taciturn.errors import (
-    BudgetExhausted,
-    InvalidInput,
-    StateConflict,
-    TaciturnError,
-    Unprovable,
-    expect,
-    integer,
-    one_of,
+from taciturn.kernel.stream.release import Release, Releases
+from taciturn.kernel.stream.schedule import Schedule, Timetable
+from taciturn.kernel.stream.state import (
+    SIMULATION,
+    Standing,
+    State,
+    after,
+    first_state,
+    following,
+    new_name,
+    read_state,
 )
-from taciturn.noise.sampling import sampling_cost
-from taciturn.problem.problem import Problem
 
 _SAME_BOUND = 2.0**-30  # relative difference up to which two machines compute the same bound
 _SAME_FIT = 2.0**-5  # relative difference of noise up to which two fits are taken for one
@@ -290,7 +299,8 @@ class Private(Accounted):
         """The same decision, by workers: `parts` are the ids of the next rows, hashed under `state.users.key`.
 
         `map` calls a function on each partition of the users, as `taciturn.engines.pool.Map` does. The outcome is that
-        of `admit` on the ids, whatever the parts and partitions are (`taciturn.core.hashed_rows` has the proof).
+        of `admit` on the ids, whatever the parts and partitions are (`taciturn.kernel.stream.hashed_rows` has the
+        proof).
         """
         must_be_state(state)
         rows = sum(part.rows for part in parts)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from taciturn._util.arrays import Array
 from taciturn.datasets.files import copy_of, find, text
 from taciturn.datasets.scaling import indicators
 from taciturn.datasets.simulated import Stream
 from taciturn.errors import InvalidInput
+from taciturn.kernel.arrays import Array
 
 URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/adult/adult.data"
 ROWS, POSITIVES = 32_561, 7_841

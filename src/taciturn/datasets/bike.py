@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from taciturn._util.arrays import Integers
 from taciturn.datasets.files import copy_of, find, same_table, text
 from taciturn.datasets.scaling import indicators, shortened
 from taciturn.datasets.simulated import Stream
 from taciturn.errors import InvalidInput
-from taciturn.problem.ranges import between
+from taciturn.kernel.arrays import Integers
+from taciturn.tables.ranges import between
 
 URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/00275/Bike-Sharing-Dataset.zip"
 ROWS = 17_379

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from taciturn._util.arrays import Array, Integers
 from taciturn.datasets.files import copy_of, find, is_parquet, load, read_columns, same_table
 from taciturn.datasets.scaling import shortened
 from taciturn.datasets.simulated import Stream
 from taciturn.errors import InvalidInput
-from taciturn.problem.ranges import between
+from taciturn.kernel.arrays import Array, Integers
+from taciturn.tables.ranges import between
 
 URL = "https://ndownloader.figshare.com/files/5976036"
 ROWS = 20_640

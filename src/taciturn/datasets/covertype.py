@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from taciturn._util.arrays import Array
 from taciturn.datasets.files import copy_of, find, load, same_bytes
 from taciturn.datasets.scaling import to_norm_one
 from taciturn.datasets.simulated import Stream
 from taciturn.errors import InvalidInput, value_or_type
-from taciturn.problem.ranges import between
+from taciturn.kernel.arrays import Array
+from taciturn.tables.ranges import between
 
 URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/covtype/covtype.data.gz"
 TEXT = (75_169_317, "71df19898bd3e11db15ae0faf4159f2c")

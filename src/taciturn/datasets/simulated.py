@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from taciturn._util.arrays import Array
+from taciturn.kernel.arrays import Array
 
 TOPICS = 6
 """Topics of a query and of an ad in `ad_impressions`."""

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from taciturn._util.arrays import Array
 from taciturn.datasets.files import copy_of, find, load, same_bytes
 from taciturn.datasets.scaling import shortened
 from taciturn.datasets.simulated import Stream
 from taciturn.errors import InvalidInput
+from taciturn.kernel.arrays import Array
 
 URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/00203/YearPredictionMSD.txt.zip"
 TEXT = (448_576_698, "9b07d8011e0d8add1150dee90a38c548")

@@ -32,12 +32,12 @@ from typing import Any
 import numpy as np
 
 from taciturn.accounting.ledger import Ledger
-from taciturn.accounting.unit import User
 from taciturn.contract.contract import Contract
-from taciturn.core.block_sums import as_sum
 from taciturn.core.private import Private
 from taciturn.engines.pool import ROWS, Map, Part, Task, add_up, admit_by, without_excluded
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict
+from taciturn.kernel.accounting.unit import User
+from taciturn.kernel.stream.block_sums import as_sum
 from taciturn.plan import Plan
 from taciturn.readers.parquet import open_parquet
 from taciturn.readers.rows import Position, row_positions

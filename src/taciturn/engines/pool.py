@@ -12,7 +12,7 @@ and `Run.learn_sums` takes parts in the order of their rows. The checkpoint has 
 task begins where a block of the chain does. Noise, decision and the one transaction of a commit are those of
 `taciturn.runs.run`: a process that is killed has published nothing that is not committed. ∎
 
-Rows at the beginning are learnt here, one process: those of private stages (`taciturn.core.staged`), those before a
+Rows at the beginning are learnt here, one process: those of private stages (`taciturn.methods.staged`), those before a
 place at which tasks can begin, and those of a schedule that publishes often at first, until there are 256 rows and more
 between two releases.
 """
@@ -34,18 +34,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from taciturn._util.arrays import Array
 from taciturn._util.threads import one_thread
-from taciturn.accounting.unit import User
 from taciturn.contract.contract import Contract
-from taciturn.core.block_sums import Admission, BlockSums, as_sum
-from taciturn.core.hashed_rows import HashedRows, hash_rows
-from taciturn.core.loop import BlockAdder
-from taciturn.core.participation import Mask
 from taciturn.core.private import Private
-from taciturn.core.protocols import Learner
-from taciturn.core.schedule import Every
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, integer
+from taciturn.kernel.accounting.unit import User
+from taciturn.kernel.arrays import Array
+from taciturn.kernel.stream.block_sums import Admission, BlockSums, as_sum
+from taciturn.kernel.stream.hashed_rows import HashedRows, hash_rows
+from taciturn.kernel.stream.loop import BlockAdder
+from taciturn.kernel.stream.participation import Mask
+from taciturn.kernel.stream.protocols import Learner
+from taciturn.kernel.stream.schedule import Every
 from taciturn.plan import LEAST_ROWS, Plan
 from taciturn.readers.parquet import open_parquet
 from taciturn.readers.rows import Batch, Position, open_ids, open_rows, row_positions

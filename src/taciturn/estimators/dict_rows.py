@@ -18,11 +18,11 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from taciturn._util.arrays import Array
 from taciturn.columns.encoder import ColumnEncoder, encoder_of
 from taciturn.columns.hashing import bucket_cache
 from taciturn.columns.kinds import INDICATOR, Categories, Hashed
 from taciturn.errors import InvalidInput, did_you_mean, expect, float_or_nan, integer
+from taciturn.kernel.arrays import Array
 
 Row: TypeAlias = "array[float]"
 

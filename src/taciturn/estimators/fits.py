@@ -27,9 +27,9 @@ from typing import Any, NamedTuple
 from weakref import ReferenceType, ref
 
 from taciturn._util.output import rounded_up
-from taciturn.accounting.cost import Cost, Spent, total
-from taciturn.core.state import new_name
 from taciturn.estimators.stream import PrivacyWarning
+from taciturn.kernel.accounting.cost import Cost, Spent, total
+from taciturn.kernel.stream.state import new_name
 
 _OFTEN = 4  # the sum is told again when there are so many times the fits
 
@@ -52,7 +52,7 @@ class _Fit(NamedTuple):
 class Fits:
     """The fits of an estimator and of its clones; copies, and pickles in the same process, are the same object.
 
-    >>> from taciturn.accounting.cost import gaussian
+    >>> from taciturn.kernel.accounting.cost import gaussian
     >>> fits = Fits()
     >>> for _ in range(4):
     ...     name = fits.add(1_000, gaussian(0.01), delta=1e-6)

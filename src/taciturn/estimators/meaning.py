@@ -13,9 +13,9 @@ import numpy as np
 
 from taciturn.columns.encoder import ColumnEncoder
 from taciturn.columns.target import Number
-from taciturn.core.earlier import earlier_fingerprint
-from taciturn.core.fingerprint import fingerprint
 from taciturn.estimators.settings import Settings
+from taciturn.kernel.stream.earlier import earlier_fingerprint
+from taciturn.kernel.stream.fingerprint import fingerprint
 from taciturn.plan import Plan
 
 

@@ -20,7 +20,7 @@ from taciturn.columns.target import Number
 from taciturn.estimators.river_base import PrivateClassifier, PrivateLinear, base
 from taciturn.estimators.river_scaling import NormClip, PublicScaler
 from taciturn.estimators.settings import LossName, Settings, declared_labels
-from taciturn.problem.losses import Logistic
+from taciturn.kernel.problem.losses import Logistic
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,11 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from taciturn._util.arrays import Array
-from taciturn.accounting.cost import Spent
-from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.ledger import LedgerLike
-from taciturn.accounting.unit import ClockPeriod, WithoutId
 from taciturn.columns.encoder import encoder_of
 from taciturn.columns.labels import Classes, Labels, classes_of
 from taciturn.columns.target import Number
@@ -30,8 +26,12 @@ from taciturn.estimators.meaning import with_meaning
 from taciturn.estimators.river_stream import Feed
 from taciturn.estimators.settings import LossName, MethodName, Settings, declared_settings, weights_of
 from taciturn.estimators.stream import PrivacyWarning, Stream, budgets_html, known_drift, promised
+from taciturn.kernel.accounting.cost import Spent
+from taciturn.kernel.accounting.guarantee import Neighbours
+from taciturn.kernel.accounting.unit import ClockPeriod, WithoutId
+from taciturn.kernel.arrays import Array
+from taciturn.kernel.problem.predict import coefficients
 from taciturn.plan import Features, Forget, Plan
-from taciturn.problem.predict import coefficients
 from taciturn.renewal import Renewal
 
 try:

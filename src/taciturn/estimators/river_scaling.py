@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from taciturn._util.arrays import Array
 from taciturn.columns.kinds import INDICATOR, MissingNumber, Range
 from taciturn.columns.values import text_of
 from taciturn.errors import InvalidInput, expect, float_or_nan, positive, value_or_type
 from taciturn.estimators.keywords import Keywords
 from taciturn.estimators.river_base import base
-from taciturn.problem.ranges import filled_between, number_between
+from taciturn.kernel.arrays import Array
+from taciturn.tables.ranges import filled_between, number_between
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,17 +13,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from taciturn._util.arrays import Array
-from taciturn._util.process import process_number
-from taciturn.accounting.unit import User
 from taciturn.columns.labels import Labels
-from taciturn.core.participation import canonical
 from taciturn.errors import InvalidInput, StateConflict
 from taciturn.estimators.dict_rows import Features, Row
 from taciturn.estimators.stream import Stream
-from taciturn.problem.clipping import longest_row
-from taciturn.problem.predict import coefficients
-from taciturn.problem.problem import Problem
+from taciturn.kernel.accounting.unit import User
+from taciturn.kernel.arrays import Array
+from taciturn.kernel.problem.clipping import longest_row
+from taciturn.kernel.problem.predict import coefficients
+from taciturn.kernel.problem.problem import Problem
+from taciturn.kernel.process import process_number
+from taciturn.kernel.stream.participation import canonical
 
 _ROWS, _VALUES = 1024, 2**20  # most rows, and most entries of them, in the buffer
 
@@ -335,7 +335,7 @@ class Feed:
 class RowScores:
     """Scores `v·x` of single rows at a released point, clipped, in a few microseconds: a float, or one for each class.
 
-    Slow twin: `taciturn.problem.problem.Problem.predict`.
+    Slow twin: `taciturn.kernel.problem.problem.Problem.predict`.
 
     >>> from taciturn import L2Ball, Logistic
     >>> from taciturn.estimators.dict_rows import NamedFeatures

@@ -21,17 +21,17 @@ except ImportError:  # pragma: no cover
 
     raise ImportError(needs_extra("taciturn.estimators.scaling", "sklearn", "scikit-learn")) from None
 
-from taciturn._util.arrays import Array
 from taciturn.columns.encoder import ColumnEncoder, encoder_of
 from taciturn.columns.kinds import MissingNumber, Range
 from taciturn.columns.tables import Table
 from taciturn.errors import InvalidInput, expect, positive
 from taciturn.estimators.keywords import Keywords
 from taciturn.estimators.sklearn_base import own_errors
-from taciturn.problem.clipping import clip_rows, clip_sparse_rows
-from taciturn.problem.features import FeatureMap, mapped_rows
-from taciturn.problem.random_features import RandomFeatures
-from taciturn.problem.ranges import filled_between
+from taciturn.kernel.arrays import Array
+from taciturn.kernel.problem.clipping import clip_rows, clip_sparse_rows
+from taciturn.kernel.problem.features import FeatureMap, mapped_rows
+from taciturn.tables.random_features import RandomFeatures
+from taciturn.tables.ranges import filled_between
 
 __all__ = ["NormClip", "PublicColumns", "PublicMap", "PublicRandomFeatures", "PublicScaler"]
 

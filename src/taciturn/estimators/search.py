@@ -1,6 +1,6 @@
 """A private search for settings: of several candidates the best by held-out rows, within the budget of one fit.
 
-`taciturn.algorithms.selection` has what is published, what it costs, and the proof. Rows are cut by `validation_rows`.
+`taciturn.methods.selection` has what is published, what it costs, and the proof. Rows are cut by `validation_rows`.
 
 **Why there are pilots, and the winner is fitted again.** Compared at epsilon = 1 on 20 tables of 5,000 to 200,000 rows
 (weather in New York with five targets, simulated customers with two, shuttle and banana of river, and simulated ones),
@@ -36,16 +36,24 @@ except ImportError:  # pragma: no cover
 
     raise ImportError(needs_extra("taciturn.estimators.search", "sklearn", "scikit-learn")) from None
 
-from taciturn._util.arrays import Array
-from taciturn.accounting.cost import Spent
-from taciturn.accounting.gdp import Privacy
-from taciturn.algorithms.selection import Selection, fitting, shares
-from taciturn.core.staged import seed_of
-from taciturn.errors import BudgetExhausted, InvalidInput, TaciturnError, Unprovable, between_0_and_1, expect, positive
+from taciturn.errors import (
+    BudgetExhausted,
+    InvalidInput,
+    TaciturnError,
+    Unprovable,
+    between_0_and_1,
+    expect,
+    positive,
+)
 from taciturn.estimators.keywords import Keywords, known_keywords
 from taciturn.estimators.settings import declared_labels
 from taciturn.estimators.sklearn_base import PrivateLinearModel, spent_by
 from taciturn.estimators.stream import PrivacyWarning, promised
+from taciturn.kernel.accounting.cost import Spent
+from taciturn.kernel.accounting.gdp import Privacy
+from taciturn.kernel.arrays import Array
+from taciturn.methods.selection import Selection, fitting, shares
+from taciturn.methods.staged import seed_of
 from taciturn.plan import Plan
 
 __all__ = ["PrivateSearchCV"]
@@ -80,7 +88,7 @@ class PrivateSearchCV(MetaEstimatorMixin, Keywords, BaseEstimator):
 
     Every candidate learns a pilot from the same training rows, with two fifths of the budget for all of them, the
     exponential mechanism chooses by clipped losses of validation rows, and the winner is fitted again with the rest of
-    the budget and published, and nothing else: there is no `cv_results_` (`taciturn.algorithms.selection` has the
+    the budget and published, and nothing else: there is no `cv_results_` (`taciturn.methods.selection` has the
     proof).
 
     Parameters
@@ -107,7 +115,7 @@ class PrivateSearchCV(MetaEstimatorMixin, Keywords, BaseEstimator):
     privacy_spent_ : Spent
         What the search cost: an epsilon at its delta.
     selection_ : Selection
-        What was charged: plans of the candidates, and the mechanism that chose (`taciturn.algorithms.selection`).
+        What was charged: plans of the candidates, and the mechanism that chose (`taciturn.methods.selection`).
     n_training_rows_, n_validation_rows_ : int
         Sizes of the two parts.
 

@@ -30,24 +30,24 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from taciturn.accounting.gdp import Privacy
-from taciturn.accounting.guarantee import Neighbours
-from taciturn.accounting.unit import EXAMPLE, ClockPeriod, Unit, User, WithoutId
-from taciturn.algorithms.objective_perturbation import ridge_for
 from taciturn.columns.encoder import ColumnEncoder
 from taciturn.columns.kinds import Groups
 from taciturn.columns.target import Number, labels_in_range
-from taciturn.core.schedule import Schedule, every, geometric
 from taciturn.errors import InvalidInput, Unprovable, expect, integer, number, one_of, positive, value_or_type
+from taciturn.kernel.accounting.gdp import Privacy
+from taciturn.kernel.accounting.guarantee import Neighbours
+from taciturn.kernel.accounting.unit import EXAMPLE, ClockPeriod, Unit, User, WithoutId
+from taciturn.kernel.problem.features import FeatureMap
+from taciturn.kernel.problem.losses import Absolute, Hinge, Huber, Logistic, Quantile, Squared
+from taciturn.kernel.problem.multiclass import MultiHinge, OneHot, ScoresLoss, Softmax
+from taciturn.kernel.problem.problem import Problem
+from taciturn.kernel.problem.scalar_loss import ScalarLoss
+from taciturn.kernel.problem.sets import ConvexSet, L2Ball, WholeSpace
+from taciturn.kernel.stream.schedule import Schedule, every, geometric
 from taciturn.memories import several, windows_of
+from taciturn.methods.objective_perturbation import ridge_for
+from taciturn.methods.weighted import Weighted, WeightedScores
 from taciturn.plan import Features, Forget, Method, Plan, feature_map, feature_scales, recommend, standard_scale
-from taciturn.problem.features import FeatureMap
-from taciturn.problem.losses import Absolute, Hinge, Huber, Logistic, Quantile, Squared
-from taciturn.problem.multiclass import MultiHinge, OneHot, ScoresLoss, Softmax
-from taciturn.problem.problem import Problem
-from taciturn.problem.scalar_loss import ScalarLoss
-from taciturn.problem.sets import ConvexSet, L2Ball, WholeSpace
-from taciturn.problem.weighted import Weighted, WeightedScores
 from taciturn.renewal import Renewal
 
 LossName = Literal["logistic", "hinge", "squared", "absolute", "huber", "quantile"]

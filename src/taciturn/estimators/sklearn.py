@@ -20,10 +20,7 @@ except ImportError:  # pragma: no cover
 
     raise ImportError(needs_extra("taciturn.estimators.sklearn", "sklearn", "scikit-learn")) from None
 
-from taciturn._util.arrays import Array
-from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.ledger import LedgerLike
-from taciturn.accounting.unit import ClockPeriod, WithoutId
 from taciturn.columns.encoder import ColumnEncoder, encoder_of
 from taciturn.columns.labels import probabilities
 from taciturn.columns.scales import ScaleName
@@ -32,6 +29,9 @@ from taciturn.columns.values import ArrayValues
 from taciturn.estimators.keywords import known_keywords
 from taciturn.estimators.settings import MethodName, Settings, declared_labels, declared_settings
 from taciturn.estimators.sklearn_base import PrivateClassifier, PrivateLinearModel, own_errors
+from taciturn.kernel.accounting.guarantee import Neighbours
+from taciturn.kernel.accounting.unit import ClockPeriod, WithoutId
+from taciturn.kernel.arrays import Array
 from taciturn.plan import Features, Forget
 from taciturn.renewal import Renewal
 

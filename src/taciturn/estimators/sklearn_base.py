@@ -26,20 +26,13 @@ except ImportError:  # pragma: no cover
 
     raise ImportError(needs_extra("taciturn.estimators.sklearn", "sklearn", "scikit-learn")) from None
 
-from taciturn._util.arrays import Array
 from taciturn._util.html import card, facts
 from taciturn._util.output import rounded_up
-from taciturn.accounting.cost import Spent
-from taciturn.accounting.guarantee import Guarantee, Neighbours
 from taciturn.accounting.ledger import LedgerLike
-from taciturn.accounting.unit import ClockPeriod, Unit, User, WithoutId
-from taciturn.algorithms.selection import Selection
 from taciturn.columns.encoder import ColumnEncoder, encoder_of
 from taciturn.columns.labels import classes_of, labels_of
 from taciturn.columns.target import Number
 from taciturn.columns.values import text_of
-from taciturn.core.release import Releases
-from taciturn.core.state import read_extra
 from taciturn.drift import Drift
 from taciturn.errors import InvalidInput, StateConflict, TaciturnError, horizon_of
 from taciturn.estimators.fits import Fits, StoredFits
@@ -47,9 +40,16 @@ from taciturn.estimators.keywords import Keywords, known_keywords, reject_unknow
 from taciturn.estimators.meaning import with_meaning
 from taciturn.estimators.settings import LossName, MethodName, Settings, declared_settings, weights_of
 from taciturn.estimators.stream import PrivacyWarning, Stream, budgets_html, known_drift, promised
+from taciturn.kernel.accounting.cost import Spent
+from taciturn.kernel.accounting.guarantee import Guarantee, Neighbours
+from taciturn.kernel.accounting.unit import ClockPeriod, Unit, User, WithoutId
+from taciturn.kernel.arrays import Array
+from taciturn.kernel.problem.predict import coefficients
+from taciturn.kernel.problem.problem import Problem
+from taciturn.kernel.stream.release import Releases
+from taciturn.kernel.stream.state import read_extra
+from taciturn.methods.selection import Selection
 from taciturn.plan import Features, Forget, Plan
-from taciturn.problem.predict import coefficients
-from taciturn.problem.problem import Problem
 from taciturn.renewal import Renewal
 
 _ADDS = (

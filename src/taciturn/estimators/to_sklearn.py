@@ -18,17 +18,17 @@ except ImportError:  # pragma: no cover
 
     raise ImportError(needs_extra("taciturn.estimators.to_sklearn", "sklearn", "scikit-learn")) from None
 
-from taciturn._util.arrays import Array
 from taciturn.columns.encoder import encoder_of
 from taciturn.columns.target import Number
 from taciturn.columns.values import ArrayValues
 from taciturn.estimators.scaling import NormClip, PublicColumns, PublicMap
-from taciturn.problem.features import Chain, FeatureMap
-from taciturn.problem.losses import Absolute, Huber, Logistic, Quantile, Squared
-from taciturn.problem.multiclass import OneHot, Softmax
-from taciturn.problem.predict import coefficients
-from taciturn.problem.problem import Problem
-from taciturn.problem.weighted import unweighted
+from taciturn.kernel.arrays import Array
+from taciturn.kernel.problem.features import Chain, FeatureMap
+from taciturn.kernel.problem.losses import Absolute, Huber, Logistic, Quantile, Squared
+from taciturn.kernel.problem.multiclass import OneHot, Softmax
+from taciturn.kernel.problem.predict import coefficients
+from taciturn.kernel.problem.problem import Problem
+from taciturn.methods.weighted import unweighted
 
 
 def pipeline_of(

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from taciturn._util.arrays import Array, Integers
-from taciturn._util.arrow import listed
 from taciturn.columns.values import number_of, text_of, time_of
+from taciturn.kernel.arrays import Array, Integers
+from taciturn.kernel.arrow import listed
 
 
 class ArrowValues:

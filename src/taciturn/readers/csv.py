@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from taciturn._util.arrays import Integers
 from taciturn.columns.values import PlainValues, Unreadable
 from taciturn.errors import InvalidInput
+from taciturn.kernel.arrays import Integers
 from taciturn.readers.lines import LONGEST, line_ends
 from taciturn.readers.parsed import Parsed
 

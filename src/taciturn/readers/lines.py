@@ -21,7 +21,7 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
-from taciturn._util.arrays import Integers
+from taciturn.kernel.arrays import Integers
 
 LONGEST = 2**20
 """Largest length of a line in bytes; longer lines are bad rows."""

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from taciturn._util.arrays import Array, Integers
 from taciturn.columns.kinds import Bad
 from taciturn.columns.values import Values, is_unreadable, text_of, unreadable_error, unreadable_rows
 from taciturn.contract.bandit import reject_decisions
 from taciturn.contract.contract import Contract
+from taciturn.kernel.arrays import Array, Integers
 
 
 @dataclass(frozen=True)

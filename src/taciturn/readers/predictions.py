@@ -31,7 +31,7 @@ def write_predictions(
     >>> import numpy as np
     >>> from taciturn.contract.contract import contract_of
     >>> from taciturn.readers.rows import open_rows
-    >>> from taciturn.accounting.cost import Spent
+    >>> from taciturn.kernel.accounting.cost import Spent
     >>> target = {"column": "bought", "positive": ["yes"]}
     >>> contract = contract_of({"privacy": {"epsilon": 1}, "target": target, "columns": {"age": {"range": [0, 100]}}})
     >>> model = Model(contract, np.array([1.0, -0.5]), 100, 3, Spent(1.0, 1e-6), "...", False)

@@ -19,11 +19,11 @@ from typing import Any, NamedTuple, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from taciturn._util.arrays import Array, Integers
 from taciturn.columns.kinds import Bad, Bins, Date, PrivateRange, Range
 from taciturn.columns.target import Number, PrivateNumber
 from taciturn.contract.contract import Contract
 from taciturn.errors import InvalidInput, did_you_mean, integer, one_of
+from taciturn.kernel.arrays import Array, Integers
 from taciturn.readers.csv import CsvRows, header_ends, header_of, lines_before
 from taciturn.readers.jsonl import JsonRows
 from taciturn.readers.lines import Lines, line_ends

@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from taciturn._util.arrays import Array, Integers
-from taciturn.accounting.gdp import epsilon_of
-from taciturn.accounting.unit import User
 from taciturn.columns.kinds import Bad, Bins, Categories, Column, Date, Hashed, PrivateRange, Range, Text, Vocabulary
 from taciturn.columns.target import Classes, Number, Positive, Target
 from taciturn.columns.values import Values, time_of, unreadable_rows
 from taciturn.contract.contract import Contract
-from taciturn.core.participation import admit, canonical, new_records, periods_of
+from taciturn.kernel.accounting.gdp import epsilon_of
+from taciturn.kernel.accounting.unit import User
+from taciturn.kernel.arrays import Array, Integers
+from taciturn.kernel.stream.participation import admit, canonical, new_records, periods_of
 from taciturn.plan import Plan
 from taciturn.readers.parsed import Parsed
 

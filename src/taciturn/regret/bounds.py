@@ -11,13 +11,13 @@ import math
 
 import numpy as np
 
-from taciturn.accounting.gdp import Privacy
 from taciturn.core.private import Private
 from taciturn.errors import Unprovable, integer, not_negative
-from taciturn.learners.giga import GIGA, Step
-from taciturn.learners.igd import FadingIGD
-from taciturn.learners.iterate import IterateLearner
-from taciturn.problem.problem import Problem
+from taciturn.kernel.accounting.gdp import Privacy
+from taciturn.kernel.learners.igd import FadingIGD
+from taciturn.kernel.learners.iterate import IterateLearner
+from taciturn.kernel.problem.problem import Problem
+from taciturn.methods.giga import GIGA, Step
 from taciturn.regret.tails import length_moments, probability
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from taciturn.core.private import Private
 from taciturn.errors import Unprovable
-from taciturn.learners.ewoo import EWOO
+from taciturn.methods.ewoo import EWOO
 
 
 def ewoo_regret_bound(private: Private) -> float:

@@ -7,14 +7,14 @@ import math
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from taciturn._util.arrays import Array
+from taciturn.calibration.mechanisms import PrefixSum
 from taciturn.core.private import Private
 from taciturn.errors import Unprovable, not_negative
-from taciturn.learners.ftrl import FTRL
-from taciturn.mechanisms.calibration import PrefixSum
-from taciturn.problem.multiclass import ScoresLoss
-from taciturn.problem.scalar_loss import ScalarLoss, Values
-from taciturn.problem.sets import WholeSpace
+from taciturn.kernel.arrays import Array
+from taciturn.kernel.learners.ftrl import FTRL
+from taciturn.kernel.problem.multiclass import ScoresLoss
+from taciturn.kernel.problem.scalar_loss import ScalarLoss, Values
+from taciturn.kernel.problem.sets import WholeSpace
 from taciturn.regret.tails import length_moments, probability
 
 

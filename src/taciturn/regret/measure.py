@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from taciturn._util.arrays import Array, Integers
-from taciturn.core.protocols import Learner
-from taciturn.core.release import Release, Releases
-from taciturn.problem.multiclass import ScoresLoss
-from taciturn.problem.problem import Problem
+from taciturn.kernel.arrays import Array, Integers
+from taciturn.kernel.problem.multiclass import ScoresLoss
+from taciturn.kernel.problem.problem import Problem
+from taciturn.kernel.stream.protocols import Learner
+from taciturn.kernel.stream.release import Release, Releases
 from taciturn.regret.optimum import Optimum
 
 

@@ -10,9 +10,9 @@ import math
 
 from taciturn.core.private import Private
 from taciturn.errors import InvalidInput, Unprovable, finite, float_or_nan, integer, value_or_type
-from taciturn.learners.averaged import Averaged
-from taciturn.learners.igd import IGD
-from taciturn.problem.problem import Problem
+from taciturn.kernel.learners.igd import IGD
+from taciturn.kernel.problem.problem import Problem
+from taciturn.methods.averaged import Averaged
 from taciturn.regret.bounds import igd_regret_bound
 from taciturn.regret.tails import longest, probability
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from taciturn._util.arrays import Array, Integers
 from taciturn.errors import InvalidInput, Unprovable, positive
-from taciturn.learners.ftl import FTL
-from taciturn.problem.optimize import Objective, descend, mean_loss
-from taciturn.problem.problem import Problem
-from taciturn.problem.scalar_loss import ScalarLoss
+from taciturn.kernel.arrays import Array, Integers
+from taciturn.kernel.problem.problem import Problem
+from taciturn.kernel.problem.scalar_loss import ScalarLoss
+from taciturn.methods.ftl import FTL
+from taciturn.methods.optimize import Objective, descend, mean_loss
 
 _STEPS = 4_000  # with momentum, where Newton's method does not end it
 _ROUNDING = 2.0**-44
@@ -32,7 +32,7 @@ class Optimum:
 def best_in_hindsight(problem: Problem, X: Any, y: Any, tolerance: float = 1e-9) -> Optimum:
     """The minimiser of the mean loss over the domain, whatever the loss and the set, and a certified gap (not private).
 
-    The data term is at least `c + g·z` at every z, a mean of tangents (`taciturn.problem.optimize`), so the minimum is
+    The data term is at least `c + g·z` at every z, a mean of tangents (`taciturn.methods.optimize`), so the minimum is
     at least `c + min over z in C of g·z + (alpha/2)‖z‖²`, attained at `z = Proj(-g/alpha)`; the gap is what lies
     between that and the loss at the point found. Without a ridge a small one is added, and its largest value on the set
     subtracted. Kinks are smoothed over shrinking widths, until the gap is below `tolerance` or shrinks no more.
@@ -101,7 +101,7 @@ def prefix_leaders(problem: Problem, X: Any, y: Any, rounds: Integers) -> Array:
     array([[1. ],
            [1.5]])
     """
-    from taciturn.compiled.passes import statistics
+    from taciturn.kernel.compiled.passes import statistics
 
     V, y = problem.clip(X, y)
     learner, rounds = FTL(problem), np.asarray(rounds, dtype=np.int64)

@@ -12,11 +12,11 @@ from typing import Literal
 
 import numpy as np
 
-from taciturn.accounting.gdp import Privacy
 from taciturn.errors import Unprovable, integer, not_negative, one_of, positive
-from taciturn.problem.losses import Squared
-from taciturn.problem.problem import Problem
-from taciturn.problem.sets import L2Ball, WholeSpace
+from taciturn.kernel.accounting.gdp import Privacy
+from taciturn.kernel.problem.losses import Squared
+from taciturn.kernel.problem.problem import Problem
+from taciturn.kernel.problem.sets import L2Ball, WholeSpace
 from taciturn.regret.tails import longest, probability, strongest
 
 

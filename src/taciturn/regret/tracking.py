@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from taciturn.calibration.mechanisms import DecayedBLT
 from taciturn.core.private import Private
-from taciturn.core.release import Release
 from taciturn.errors import InvalidInput, Unprovable, integer
-from taciturn.mechanisms.calibration import DecayedBLT
-from taciturn.problem.problem import Problem
+from taciturn.kernel.problem.problem import Problem
+from taciturn.kernel.stream.release import Release
 from taciturn.regret.ftrl import noise_sds, parts
 from taciturn.regret.measure import replay
 from taciturn.regret.optimum import best_in_hindsight

@@ -31,13 +31,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from taciturn import BLT, BinaryTree, LinearBandit, Privacy, every, geometric, linear_bandit
-from taciturn._util.arrays import Array
 from taciturn.bandits import UCB, PrivateBandit, PrivateLinUCB, PrivateLogisticBandit, PrivateThompson, Thompson
 from taciturn.bandits.environments import BernoulliSphere, Environment, FixedArms, LinearSphere, LogisticSphere
 from taciturn.bandits.simulate import NotPrivate, RandomPlay, Regret, simulate, simulate_every_round
 from taciturn.checks.streams import generator
 from taciturn.errors import integer
-from taciturn.learners.linear_bandit import bandit_problem
+from taciturn.kernel.arrays import Array
+from taciturn.kernel.learners.linear_bandit import bandit_problem
 from taciturn.reproduce.growth import mean_and_error, with_error
 from taciturn.reproduce.plots import Curve, Panel, save_panels
 from taciturn.reproduce.rows import Result, Row, Settings, by_method, over_seeds

@@ -1,7 +1,7 @@
 """Errata: the privacy that the paper's constants deliver, and what its theorems claim. Computed, without data or noise.
 
-Every row is one of `taciturn.accounting.errata.table`, exact; the table for people and the picture show the horizon
-of the paper's own experiments, or the nearest one.
+Every row is one of `taciturn.kernel.accounting.errata.table`, exact; the table for people and the picture show the
+horizon of the paper's own experiments, or the nearest one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from taciturn._util.output import rounded_up
-from taciturn.accounting import errata
+from taciturn.kernel.accounting import errata
 from taciturn.reproduce.plots import delivered_claims
 from taciturn.reproduce.rows import Result, Row, Settings
 from taciturn.reproduce.runner import Experiment

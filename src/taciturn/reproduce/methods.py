@@ -30,9 +30,9 @@ from taciturn import (
     pocp,
     pqftl,
 )
-from taciturn._util.arrays import Array
-from taciturn.core.schedule import Timetable
-from taciturn.problem.svec import unpacked
+from taciturn.kernel.arrays import Array
+from taciturn.kernel.problem.svec import unpacked
+from taciturn.kernel.stream.schedule import Timetable
 from taciturn.regret import Record, prefix_leaders, replay
 
 EPSILONS = (0.01, 0.1, 1.0, 10.0)

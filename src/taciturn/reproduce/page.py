@@ -13,10 +13,10 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from taciturn._util.atomic import replaced
 from taciturn._util.html import bullets, document, inline_svg, number, number_head, paragraph, section
 from taciturn._util.html import rows as html_rows
 from taciturn._util.output import rounded_up
+from taciturn.kernel.atomic import replaced
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

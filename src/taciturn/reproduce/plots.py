@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from taciturn._util.arrays import Array
 from taciturn.errors import InvalidInput, TaciturnError, needs_extra
+from taciturn.kernel.arrays import Array
 
 NOT_PRIVATE = "measured on the exact stream: not private"
 COLOURS = ("#D55E00", "#E69F00", "#56B4E9", "#0072B2", "#009E73", "#000000", "#808080", "#CC79A7", "#882255", "#44AA99")

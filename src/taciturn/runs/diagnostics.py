@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from taciturn._util.arrays import Array, Arrays
 from taciturn.columns.labels import classes_of
-from taciturn.problem.problem import Problem
+from taciturn.kernel.arrays import Array, Arrays
+from taciturn.kernel.problem.problem import Problem
 
 _BINS = 64
 _VALUES = 2**20  # entries of mapped rows that are evaluated at once

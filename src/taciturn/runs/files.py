@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from taciturn._util.atomic import HOLDS_FOLDERS, Entry
 from taciturn.errors import InvalidInput, StateConflict
+from taciturn.kernel.atomic import HOLDS_FOLDERS, Entry
 
 try:
     import fcntl

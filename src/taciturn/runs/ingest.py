@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Generic, Literal, TypeVar
 
-from taciturn._util.arrays import Array
 from taciturn.errors import BudgetExhausted, InvalidInput, TaciturnError
+from taciturn.kernel.arrays import Array
 from taciturn.runs.diagnostics import BadRowCount
 from taciturn.runs.resume import Check, Rows, Unseen, Users
 from taciturn.runs.run import Run

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from taciturn._util.atomic import Entry
 from taciturn.errors import StateConflict
+from taciturn.kernel.atomic import Entry
 from taciturn.runs.files import write_at
 from taciturn.store import Chunk
 

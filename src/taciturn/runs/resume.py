@@ -20,8 +20,8 @@ import numpy as np
 from cryptography.hazmat.primitives.poly1305 import Poly1305
 from numpy.typing import NDArray
 
-from taciturn._util.arrays import Array
 from taciturn.errors import StateConflict
+from taciturn.kernel.arrays import Array
 from taciturn.readers.rows import Position
 
 if TYPE_CHECKING:

@@ -39,13 +39,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from taciturn._util.arrays import Array
 from taciturn.accounting.ledger import Ledger
-from taciturn.accounting.unit import User
 from taciturn.core.accounted import OTHER_SETTINGS
-from taciturn.core.block_sums import Admission, BlockSums
-from taciturn.core.state import SIMULATION
 from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable, TaciturnError
+from taciturn.kernel.accounting.unit import User
+from taciturn.kernel.arrays import Array
+from taciturn.kernel.stream.block_sums import Admission, BlockSums
+from taciturn.kernel.stream.state import SIMULATION
 from taciturn.plan import Plan
 from taciturn.runs.exporters import Exported
 from taciturn.runs.files import Folder

@@ -36,7 +36,14 @@ from starlette.types import Message, Receive, Scope, Send
 
 from taciturn.contract.contract import contract_of
 from taciturn.core.events import EventConflict, EventEnded, UnknownEvent
-from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, TaciturnError, Unprovable
+from taciturn.errors import (
+    BudgetExhausted,
+    InvalidInput,
+    StateConflict,
+    StoreUnavailable,
+    TaciturnError,
+    Unprovable,
+)
 from taciturn.readers.jsonl import read_json
 from taciturn.service import messages
 from taciturn.service.events import NoEvents, RowsAreEvents

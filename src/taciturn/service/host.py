@@ -18,14 +18,14 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from taciturn._util.arrays import Array
-from taciturn.accounting.cost import FREE, Cost, Spent, total
 from taciturn.bandits.choices import LinearModel
 from taciturn.columns.labels import classes_of
 from taciturn.contract.contract import Contract, contract_of
 from taciturn.contract.model_file import Found, Model, found_in
 from taciturn.core.private import Private
 from taciturn.errors import InvalidInput
+from taciturn.kernel.accounting.cost import FREE, Cost, Spent, total
+from taciturn.kernel.arrays import Array
 from taciturn.plan import Plan
 from taciturn.readers.predictions import has_probabilities
 from taciturn.renewal import stored_renewal

@@ -14,12 +14,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from taciturn._util.arrays import Array
-from taciturn.compiled.scaling import scale_row
 from taciturn.contract.contract import Contract
 from taciturn.contract.model_file import Model
-from taciturn.problem.clipping import clip_rows
+from taciturn.kernel.arrays import Array
+from taciturn.kernel.problem.clipping import clip_rows
 from taciturn.service.typed_rows import numbers_and_others, read_typed, row_type, rows_type
+from taciturn.tables.scaling_loops import scale_row
 
 MOST = 8
 """Rows of a request up to which this is faster than the definition."""
@@ -33,7 +33,7 @@ class RowPredictor:
     """Scores of a few records under a contract, whose numbers are finite. Slow twin: `Model.scores` of encoded rows.
 
     >>> from taciturn.contract.contract import contract_of
-    >>> from taciturn.accounting.cost import Spent
+    >>> from taciturn.kernel.accounting.cost import Spent
     >>> columns = {"age": {"range": [0, 100]}, "town": {"categories": ["Oslo", "Rome"]}}
     >>> target = {"column": "bought", "positive": ["yes"]}
     >>> contract = contract_of({"privacy": {"epsilon": 1}, "target": target, "columns": columns})

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from taciturn._util.arrays import Array
 from taciturn.bandits.choices import EpsilonGreedy, Generator, LinearModel
 from taciturn.bandits.ranking import among, generator, ranked
 from taciturn.columns.values import number_of, text_of
 from taciturn.contract.bandit import MOST
 from taciturn.errors import InvalidInput
-from taciturn.problem.clipping import clip_rows
+from taciturn.kernel.arrays import Array
+from taciturn.kernel.problem.clipping import clip_rows
 from taciturn.service import messages
 from taciturn.service.rows import RowBatch, encoded
 from taciturn.service.typed_rows import read_typed

@@ -18,12 +18,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from taciturn._util.arrays import Array
 from taciturn.columns.kinds import Bad
 from taciturn.columns.values import PlainValues, Values
 from taciturn.contract.contract import Contract
 from taciturn.errors import InvalidInput
-from taciturn.problem.ranges import between
+from taciturn.kernel.arrays import Array
 from taciturn.readers.jsonl import JsonRows, read_json
 from taciturn.readers.lines import LONGEST
 from taciturn.readers.parsed import Parsed, columns_to_read
@@ -31,6 +30,7 @@ from taciturn.readers.rows import check_schema
 from taciturn.runs.resume import Users
 from taciturn.service.messages import Rows
 from taciturn.service.typed_rows import numbers_and_others, read_typed, row_type, rows_type
+from taciturn.tables.ranges import between
 
 JSON = "application/json"
 JSON_LINES = "application/x-ndjson"

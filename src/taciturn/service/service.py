@@ -20,11 +20,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from taciturn.accounting.cost import Cost, total
-from taciturn.accounting.ledger_rules import Line
 from taciturn.contract.contract import Contract
-from taciturn.core.state import new_name
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, TaciturnError
+from taciturn.kernel.accounting.cost import Cost, total
+from taciturn.kernel.accounting.ledger_rules import Line
+from taciturn.kernel.stream.state import new_name
 from taciturn.renewal import about_successor, follows, renewal_of
 from taciturn.runs.run import SERVED
 from taciturn.service import messages

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from taciturn.accounting.unit import User
 from taciturn.contract.contract import contract_of
+from taciturn.kernel.accounting.unit import User
 from taciturn.plan import Plan
 from taciturn.service.service import Service
 from taciturn.streams.lines import lines_of

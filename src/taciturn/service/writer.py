@@ -38,8 +38,8 @@ from typing import TYPE_CHECKING, Any
 
 from cryptography.hazmat.primitives.poly1305 import Poly1305
 
-from taciturn.accounting.unit import User
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, TaciturnError
+from taciturn.kernel.accounting.unit import User
 from taciturn.runs.diagnostics import Diagnostics
 from taciturn.service.rows import RowBatch, absent_columns, encoded, read_rows
 from taciturn.store import Lease, Request

@@ -1,9 +1,9 @@
 """The records of a ledger in a database: every check and the change it allows are one transaction.
 
 *Why no more is admitted than fits.* A reservation locks the row of its ledger (all of the file in SQLite), reads every
-line of the ledger, checks the sum with the new line in it (`taciturn.accounting.ledger_rules.admitted`), and inserts
-the line before the lock ends with the commit. Two reservations are therefore made one after the other, the second sees
-the line of the first, and the sum of all lines fits the budget at every moment.
+line of the ledger, checks the sum with the new line in it (`taciturn.kernel.accounting.ledger_rules.admitted`), and
+inserts the line before the lock ends with the commit. Two reservations are therefore made one after the other, the
+second sees the line of the first, and the sum of all lines fits the budget at every moment.
 
 *Why the sums are those of periods, in a ledger that renews.* The lines that are read have their periods in them. A
 stream that is closed or finished after they were read only counts in fewer periods.
@@ -20,10 +20,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from taciturn.accounting.cost import Cost, total
-from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.history import FIRST, Event, next_event
-from taciturn.accounting.ledger_rules import (
+from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable
+from taciturn.kernel.accounting.cost import Cost, total
+from taciturn.kernel.accounting.gdp import Privacy
+from taciturn.kernel.accounting.ledger_rules import (
     Change,
     Clock,
     Learnt,
@@ -37,7 +38,6 @@ from taciturn.accounting.ledger_rules import (
     unknown_stream,
     written,
 )
-from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable
 from taciturn.store.database import Database, OutcomeUnknown, Row, Transaction, check_name, unavailable
 from taciturn.store.witness import ENTERED, Place, Witness, accepted, ledger_subject
 

@@ -39,8 +39,8 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode
 
-from taciturn.core.state import new_name
 from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable, TaciturnError
+from taciturn.kernel.stream.state import new_name
 
 Row = tuple[Any, ...]
 _Value = TypeVar("_Value")

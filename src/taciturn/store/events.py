@@ -124,7 +124,7 @@ class EventLog:
     Examples
     --------
     >>> import tempfile
-    >>> from taciturn.accounting.cost import gaussian
+    >>> from taciturn.kernel.accounting.cost import gaussian
     >>> from taciturn.store import Store
     >>> folder = tempfile.TemporaryDirectory()
     >>> store = Store(f"{folder.name}/streams.db")

@@ -11,10 +11,10 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from taciturn.accounting.cost import Cost
 from taciturn.accounting.ledger import Ledger
-from taciturn.accounting.ledger_rules import read_cost
 from taciturn.errors import StateConflict, StoreUnavailable, TaciturnError
+from taciturn.kernel.accounting.cost import Cost
+from taciturn.kernel.accounting.ledger_rules import read_cost
 from taciturn.store.book import DatabaseBook, choose_population
 from taciturn.store.database import Database
 from taciturn.store.encryption import is_encrypted

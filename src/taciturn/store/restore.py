@@ -19,7 +19,7 @@ same charge is not made twice; until step 4 the database is rejected. ∎
 
 In a ledger that renews, what was lost counts in every period up to that of the recovery, and so does a stream that is
 closed because it is behind, from its first period on: lost rows were learnt before. That takes the clock of the ledger
-not to be behind the one by which they were by more than `taciturn.accounting.ledger_rules.SKEW`.
+not to be behind the one by which they were by more than `taciturn.kernel.accounting.ledger_rules.SKEW`.
 
 Without a witness nothing is known about the lost commits: if the database is not where it was, or the caller says that
 it was restored, all its streams are closed; what else was opened since the backup is nowhere, and the user must know of
@@ -36,9 +36,10 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.ledger import Ledger
-from taciturn.accounting.ledger_rules import (
+from taciturn.errors import BudgetExhausted, InvalidInput, TaciturnError
+from taciturn.kernel.accounting.cost import FREE, Cost, total
+from taciturn.kernel.accounting.ledger_rules import (
     EARLIEST,
     Learnt,
     Line,
@@ -50,7 +51,6 @@ from taciturn.accounting.ledger_rules import (
     used_up,
     written,
 )
-from taciturn.errors import BudgetExhausted, InvalidInput, TaciturnError
 from taciturn.store.book import DatabaseBook, append_event, insert_line
 from taciturn.store.database import Database, Transaction
 from taciturn.store.encryption import read_key

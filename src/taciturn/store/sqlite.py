@@ -33,8 +33,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from taciturn.accounting import unit as units
 from taciturn.errors import InvalidInput, StoreUnavailable
+from taciturn.kernel.accounting import unit as units
 from taciturn.store import database
 from taciturn.store.database import Row, Transaction, same_process, unavailable
 

@@ -57,9 +57,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.ledger import Ledger
-from taciturn.accounting.ledger_rules import (
+from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, TaciturnError
+from taciturn.kernel.accounting.cost import FREE, Cost, total
+from taciturn.kernel.accounting.ledger_rules import (
     JUST_NOW,
     Clock,
     Learnt,
@@ -78,8 +79,7 @@ from taciturn.accounting.ledger_rules import (
     used_up,
     written,
 )
-from taciturn.core.state import learnt_before, new_name, read_extra, read_state
-from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, TaciturnError
+from taciturn.kernel.stream.state import learnt_before, new_name, read_extra, read_state
 from taciturn.store.book import DatabaseBook, choose_population
 from taciturn.store.database import (
     Database,
@@ -282,7 +282,7 @@ class Store:
     Examples
     --------
     >>> import tempfile
-    >>> from taciturn.accounting.cost import gaussian
+    >>> from taciturn.kernel.accounting.cost import gaussian
     >>> folder = tempfile.TemporaryDirectory()
     >>> store = Store(f"{folder.name}/streams.db")
     >>> saved = store.create("clicks", lineage="a lineage", position=(0, 0, 0, "first"), reserved=gaussian(1.0))

@@ -1,10 +1,10 @@
 """Verify a ledger: its chain of events, that its terms and lines agree with them, and every cost, computed again.
 
-The history records the settings of each stream as JSON (`taciturn.core.fingerprint.described`, and the form of version
-1). They are turned into objects again and calibrated here, and the cost must be what was recorded, up to the difference
-between two machines. Settings with classes of your own, or with arrays, cannot be built again; those costs are listed
-as not checked. Of an array only a hash is recorded: zeros, ones and the identity, with which streams begin whose ranges
-are found, are known by it.
+The history records the settings of each stream as JSON (`taciturn.kernel.stream.fingerprint.described`, and the form of
+version 1). They are turned into objects again and calibrated here, and the cost must be what was recorded, up to the
+difference between two machines. Settings with classes of your own, or with arrays, cannot be built again; those costs
+are listed as not checked. Of an array only a hash is recorded: zeros, ones and the identity, with which streams begin
+whose ranges are found, are known by it.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from typing import Any
 
 import numpy as np
 
-from taciturn._util.arrays import Array
-from taciturn.accounting.cost import Cost, total
 from taciturn.accounting.history import FIRST, Event, Verified, first_fault
 from taciturn.accounting.ledger import Ledger
-from taciturn.accounting.ledger_rules import Line, at_most, read_cost, sums_from
-from taciturn.accounting.unit import covers
-from taciturn.core.fingerprint import VERSION, defaults_of, first_name, name_of
 from taciturn.core.private import Private
-from taciturn.core.staged import Staged
 from taciturn.errors import InvalidInput, TaciturnError
+from taciturn.kernel.accounting.cost import Cost, total
+from taciturn.kernel.accounting.ledger_rules import Line, at_most, read_cost, sums_from
+from taciturn.kernel.accounting.unit import covers
+from taciturn.kernel.arrays import Array
+from taciturn.kernel.stream.fingerprint import VERSION, defaults_of, first_name, name_of
+from taciturn.methods.staged import Staged
 
 _SAME_COST = 1e-6  # relative difference up to which two machines compute the same cost
 _LARGEST_ARRAY = 10**7  # entries

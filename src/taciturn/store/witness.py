@@ -41,9 +41,9 @@ import os
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from taciturn.accounting.cost import FREE, Cost, total
-from taciturn.accounting.ledger_rules import read_cost, written
 from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable
+from taciturn.kernel.accounting.cost import FREE, Cost, total
+from taciturn.kernel.accounting.ledger_rules import read_cost, written
 from taciturn.store.database import Database, OutcomeUnknown, Row, StoreReplaced, Transaction
 
 

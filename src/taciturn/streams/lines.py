@@ -13,8 +13,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from taciturn._util.arrays import Array
-from taciturn.core.release import Releases
+from taciturn.kernel.arrays import Array
+from taciturn.kernel.stream.release import Releases
 from taciturn.plan import Plan
 
 

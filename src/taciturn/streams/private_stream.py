@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from taciturn._util.arrays import Array
-from taciturn.accounting.cost import Cost, Spent
 from taciturn.core.accounted import Prepared
-from taciturn.core.release import Releases
-from taciturn.core.state import State
 from taciturn.drift import Drift
+from taciturn.kernel.accounting.cost import Cost, Spent
+from taciturn.kernel.arrays import Array
+from taciturn.kernel.problem.problem import Problem
+from taciturn.kernel.stream.release import Releases
+from taciturn.kernel.stream.state import State
 from taciturn.plan import Plan
-from taciturn.problem.problem import Problem
 from taciturn.streams.published import Published
 
 

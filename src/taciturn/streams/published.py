@@ -7,13 +7,13 @@ from typing import cast
 
 import numpy as np
 
-from taciturn._util.arrays import Array, Arrays
 from taciturn.averages import late_averages_of
 from taciturn.core.private import Private
-from taciturn.core.protocols import damaged
-from taciturn.core.release import Releases
 from taciturn.drift import Drift, DriftWatch, comparable
 from taciturn.errors import StateConflict
+from taciturn.kernel.arrays import Array, Arrays
+from taciturn.kernel.stream.protocols import damaged
+from taciturn.kernel.stream.release import Releases
 from taciturn.memories import Memories
 from taciturn.plan import Plan
 

@@ -29,21 +29,21 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol
 
-from taciturn._util.arrays import Array, Arrays, same
-from taciturn.accounting.cost import FREE, Cost, Spent, total
-from taciturn.accounting.guarantee import Charge
 from taciturn.accounting.ledger import Ledger
-from taciturn.accounting.ledger_rules import Position
 from taciturn.core.accounted import Prepared
-from taciturn.core.block_sums import Admission, BlockSums
-from taciturn.core.hashed_rows import HashedRows, Map
 from taciturn.core.private import Private
-from taciturn.core.protocols import Learner
-from taciturn.core.release import Releases
-from taciturn.core.state import State, new_name, part_to_bytes, read_extra
 from taciturn.errors import InvalidInput, StateConflict
+from taciturn.kernel.accounting.cost import FREE, Cost, Spent, total
+from taciturn.kernel.accounting.guarantee import Charge
+from taciturn.kernel.accounting.ledger_rules import Position
+from taciturn.kernel.arrays import Array, Arrays, same
+from taciturn.kernel.problem.problem import Problem
+from taciturn.kernel.stream.block_sums import Admission, BlockSums
+from taciturn.kernel.stream.hashed_rows import HashedRows, Map
+from taciturn.kernel.stream.protocols import Learner
+from taciturn.kernel.stream.release import Releases
+from taciturn.kernel.stream.state import State, new_name, part_to_bytes, read_extra
 from taciturn.plan import Plan
-from taciturn.problem.problem import Problem
 from taciturn.renewal import CHARGE
 from taciturn.store import Chunk, Lease, Request, Saved, Store
 from taciturn.store.database import StoreReplaced

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from dashboard_sample import declared, sample
 from taciturn import Ledger, Privacy
-from taciturn.accounting.cost import FREE, gaussian
 from taciturn.contract.contract import contract_of
+from taciturn.kernel.accounting.cost import FREE, gaussian
 from taciturn.service.clock import TickClock
 from taciturn.service.dashboard.views import (
     Gauge,

@@ -9,10 +9,10 @@ For other methods, whose points are not linear in the noisy sums, the noise is *
 released points moved. Noise of prefix sums is correlated from one release to the next, so that a point moves by less
 than its own noise: of weights that are sums divided by their number w, with noise of variance v = s²/w², a move has
 variance `D = v' + v - 2·cov(s', s)/(w'w)`, and the mean square of moves is multiplied by v/D. The covariance is known
-for a BLT, the default (`taciturn.mechanisms.decoded_noise`), and otherwise taken to be 0. What points learn is in their
-moves, too: then the estimate is too large. The models of a bandit have their own estimates, as arms are played more
-often or less. The noise of least squares is larger on features that rows hardly have, so an entry that moves by more
-than the root mean square of all has the estimate of its own moves.
+for a BLT, the default (`taciturn.calibration.decoded_noise`), and otherwise taken to be 0. What points learn is in
+their moves, too: then the estimate is too large. The models of a bandit have their own estimates, as arms are played
+more often or less. The noise of least squares is larger on features that rows hardly have, so an entry that moves by
+more than the root mean square of all has the estimate of its own moves.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from taciturn._util.arrays import Array, Integers
-from taciturn.learners.ftrl import FTRL
-from taciturn.learners.linear_bandit import LinearBandit
-from taciturn.mechanisms.calibration import PrefixSum
-from taciturn.mechanisms.decayed_blt import DecayedCoder
-from taciturn.mechanisms.decoded_noise import DecodedNoise, linear_coder
+from taciturn.calibration.decoded_noise import DecodedNoise, linear_coder
+from taciturn.calibration.mechanisms import PrefixSum
+from taciturn.kernel.arrays import Array, Integers
+from taciturn.kernel.learners.ftrl import FTRL
+from taciturn.kernel.learners.linear_bandit import LinearBandit
+from taciturn.kernel.mechanisms.decayed_blt import DecayedCoder
 from taciturn.plan import Plan
 
 Kind = Literal["exact", "sums", "estimated"]

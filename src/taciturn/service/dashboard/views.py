@@ -20,17 +20,17 @@ from urllib.parse import quote
 import numpy as np
 from scipy.special import ndtri
 
-from taciturn._util.arrays import Array, Integers
-from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.history import FIRST, Event, first_fault
 from taciturn.accounting.ledger import Ledger
-from taciturn.accounting.ledger_rules import Line, read_cost
 from taciturn.columns.kinds import Bins, Categories, Column, Date, Hashed, PrivateRange, Range, Text
 from taciturn.columns.labels import probabilities
 from taciturn.columns.values import PlainValues
 from taciturn.contract.contract import Contract
 from taciturn.contract.explain import column_in_words, in_plain_words, public, target_in_words
 from taciturn.contract.model_file import Model
+from taciturn.kernel.accounting.cost import FREE, Cost, total
+from taciturn.kernel.accounting.ledger_rules import Line, read_cost
+from taciturn.kernel.arrays import Array, Integers
 from taciturn.plan import Plan
 from taciturn.service.clock import TickClock
 from taciturn.service.dashboard.noise import Kind, Noise

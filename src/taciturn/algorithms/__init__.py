@@ -1,1 +1,0 @@
-"""The paper's algorithms by name, and objective perturbation."""

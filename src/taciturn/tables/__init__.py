@@ -1,0 +1,1 @@
+"""Maps of rows: each row's image depends on that row and on public settings alone."""
