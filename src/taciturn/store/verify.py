@@ -37,7 +37,16 @@ _LARGEST_ARRAY = 10**7  # entries
 _NUMBER = re.compile(r"-?0x[01](\.[0-9a-f]*)?p[+-]\d+|-?inf|nan")
 _OURS = "taciturn "  # before names of classes, in version 1
 _ENTERS = ("opened", "charged", "adopted")  # events that reserve a cost
-_ROOMS = ("accounting", "problem", "core", "learners", "mechanisms", "algorithms")
+_ROOMS = (
+    "kernel.accounting",
+    "kernel.problem",
+    "kernel.learners",
+    "kernel.stream",
+    "tables",
+    "calibration",
+    "methods",
+    "core",
+)
 
 
 def verify(ledger: Ledger) -> Verified:
