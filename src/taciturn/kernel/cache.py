@@ -27,9 +27,9 @@ def cache() -> Path:
 
 
 @functools.cache
-def sources(folder: Path) -> str:
-    """A hash of all Python files in a folder."""
-    files = sorted(folder.glob("*.py"))
+def sources(*paths: Path) -> str:
+    """A hash of Python files, and of all those in folders."""
+    files = sorted(file for path in paths for file in (path.glob("*.py") if path.is_dir() else [path]))
     return hashlib.sha256(repr([(file.name, file.read_bytes()) for file in files]).encode()).hexdigest()
 
 
