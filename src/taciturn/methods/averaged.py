@@ -38,7 +38,7 @@ class Averaged(Learner):
     l2/tail, mean of 4/(t+1) from 1 to t
     """
 
-    learner: IterateLearner | Unverified
+    learner: Any  # of iterates, perhaps in `Unverified`
     first: int = 1
 
     def __post_init__(self) -> None:
