@@ -251,8 +251,7 @@ def privates(**settings):
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("which", [0, 1, 2])
+@pytest.mark.parametrize(("which", "sparse"), [(0, False), (0, True), (1, False), (1, True), (2, False)])
 def test_rows_that_do_not_count_have_no_influence(which, sparse, compiled):
     """Whatever they contain, the releases are the same, intercept and label included; and rows that count matter."""
     made = list(privates(unit=User(2, 1)))[which]
