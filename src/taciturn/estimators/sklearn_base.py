@@ -523,7 +523,7 @@ class PrivateLinearModel(Keywords, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.get_params(deep=False).get("method") not in ("igd", "giga")
+        tags.input_tags.sparse = vars(self).get("method") not in ("igd", "giga")
         tags.non_deterministic = self.seed is None
         return tags
 
