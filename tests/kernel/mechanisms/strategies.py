@@ -145,6 +145,9 @@ def recomputed(private: Private, delta: float) -> tuple[float, float]:
     return (delta * longest + lattice) / calibrated.sd, lattice / calibrated.sd
 
 
+NOISY_SUMS = blt_loops.noisy_sums  # also while another function stands in its place
+
+
 def encoded_by_loop(rows: np.ndarray, decays: np.ndarray, weights: np.ndarray, buffers: np.ndarray) -> np.ndarray:
     """Encoded rows of a BLT, as the fused loop makes them; changes `buffers`.
 
@@ -155,7 +158,7 @@ def encoded_by_loop(rows: np.ndarray, decays: np.ndarray, weights: np.ndarray, b
     nothing = np.zeros(1), np.zeros(1), np.zeros((1, width))
     noise = np.zeros(rows.shape, dtype=np.int64)
     strategy = decays, weights, buffers
-    return np.asarray(blt_loops.noisy_sums(rows, largest, steps, noise, strategy, nothing, np.zeros(width), 0.0))
+    return np.asarray(NOISY_SUMS(rows, largest, steps, noise, strategy, nothing, np.zeros(width), 0.0))
 
 
 def encoded_by_loops(coder: Coder, rows: np.ndarray) -> np.ndarray:

@@ -93,7 +93,7 @@ def by_definition(one):
 def test_these_are_the_tables():
     """From exact types to something compiled; every key has a case below."""
     tables = {name for name, value in vars(passes).items() if isinstance(value, dict) and {*map(type, value)} == {type}}
-    assert tables == {"STATISTICS", "NOISE"}
+    assert tables == {"STATISTICS", "NOISE", "SUMS"}
     assert {type(ALL[learner]) for learner, _ in LEARNERS.values()} == set(passes.STATISTICS)
     assert {type(ALL[learner]).__name__ for learner, _ in LEARNERS.values()} == set(LEARNERS)
     assert set(MECHANISMS) == set(passes.NOISE)
