@@ -31,8 +31,7 @@ from taciturn.checks.streams import generator
 from taciturn.core.private import Private
 from taciturn.errors import InvalidInput, float_or_nan, one_of, value_or_type
 from taciturn.kernel.accounting.gdp import Privacy
-from taciturn.kernel.accounting.guarantee import Neighbours
-from taciturn.kernel.accounting.unit import EXAMPLE, Unit, User
+from taciturn.kernel.accounting.unit import EXAMPLE, Neighbours, Unit, User
 from taciturn.kernel.arrays import Array, Integers
 from taciturn.kernel.learners.linear_bandit import LinearBandit
 from taciturn.kernel.learners.qftl import QFTL

@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from taciturn.accounting.guarantee_report import guarantee_html
 from taciturn.accounting.ledger import Ledger, LedgerLike, as_ledger
 from taciturn.accounting.memory_store import IN_MEMORY
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, Unprovable
 from taciturn.kernel.accounting.cost import Cost
+from taciturn.kernel.accounting.guarantee import Guarantee
 from taciturn.kernel.accounting.ledger_rules import JUST_NOW, ONE_OFF, Learnt
 from taciturn.kernel.accounting.unit import Unit, User
 from taciturn.kernel.arrays import Array
@@ -99,6 +101,14 @@ class Accounted:
     def neighbours(self) -> str:
         """The relation under which it is protected."""
         raise NotImplementedError
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is claimed and what is delivered, for everything that can ever be published."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        return guarantee_html(self.guarantee)
 
     @property
     def total_cost(self) -> Cost:

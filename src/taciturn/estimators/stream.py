@@ -10,12 +10,12 @@ from datetime import datetime
 from typing import Any
 
 from taciturn._util.html import budget_bar, card, facts
-from taciturn._util.output import rounded_up
 from taciturn.accounting.ledger import Ledger, LedgerLike, as_ledger
 from taciturn.core.accounted import Prepared
 from taciturn.drift import Drift
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, TaciturnError, Unprovable
 from taciturn.kernel.accounting.guarantee import Guarantee
+from taciturn.kernel.accounting.rounding import rounded_up
 from taciturn.kernel.arrays import Array, Arrays
 from taciturn.kernel.process import process_number
 from taciturn.kernel.stream.release import Releases

@@ -12,8 +12,8 @@ from itertools import groupby, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from taciturn._util.output import rounded_up
 from taciturn.kernel.accounting import errata
+from taciturn.kernel.accounting.rounding import rounded_up
 from taciturn.reproduce.plots import delivered_claims
 from taciturn.reproduce.rows import Result, Row, Settings
 from taciturn.reproduce.runner import Experiment
