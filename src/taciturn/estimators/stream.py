@@ -11,7 +11,6 @@ from typing import Any
 
 from taciturn._util.html import budget_bar, card, facts
 from taciturn.accounting.ledger import Ledger, LedgerLike, as_ledger
-from taciturn.core.accounted import Prepared
 from taciturn.drift import Drift
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, TaciturnError, Unprovable
 from taciturn.kernel.accounting.guarantee import Guarantee
@@ -20,6 +19,7 @@ from taciturn.kernel.arrays import Array, Arrays
 from taciturn.kernel.process import process_number
 from taciturn.kernel.stream.release import Releases
 from taciturn.kernel.stream.state import State, read_extra
+from taciturn.kernel.stream.stream import Prepared
 from taciturn.plan import Plan
 from taciturn.renewal import Renewal
 from taciturn.streams.private_stream import PrivateStream, Tip
