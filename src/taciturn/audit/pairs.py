@@ -3,7 +3,7 @@
 **Tight problems.** The tight problem of each algorithm is a pair of streams at the certified distance. It has linear
 losses with opposite slopes, on a line and without an active constraint, for algorithms that release iterates; opposite
 vectors for sums, and one vector in two classes for class sums; for PQFTL the pair of
-`taciturn.kernel.accounting.errata.quadratic_pair`, and for a bandit, with models of two arms, the same pair in one arm;
+`taciturn.kernel.learners.qftl.quadratic_pair`, and for a bandit, with models of two arms, the same pair in one arm;
 two experts for EWOO. The example that differs is the first for all but the printed GIGA, which forgets early ones.
 Under zero-out its neighbour is a row of zeros, and under "label" the same row with the opposite label.
 

@@ -174,6 +174,16 @@ class Private(Stream, Accounted):
         ledger = IN_MEMORY.ledger_of(state.lineage) if ledger is None else as_ledger(ledger)
         return one._open(following(state, lineage=new_name(), spent=FREE), ledger)
 
+    @property
+    def certificate(self) -> Certificate:
+        """The learner's certificate, for all rows of one unit of privacy; with the paper's noise if that is stated."""
+        own = super().certificate
+        if self.calibration == "exact":
+            return own
+        from taciturn.calibration.readings import in_the_paper  # here: it knows all learners that the paper names
+
+        return in_the_paper(own, self.learner)
+
     @cached_property
     def guarantee(self) -> Guarantee:
         """What is claimed and what is delivered, for everything that can ever be published."""
