@@ -123,6 +123,7 @@ from taciturn.kernel.accounting import cost
 from taciturn.kernel.accounting import gdp as exact
 from taciturn.kernel.accounting import zcdp as concentrated
 from taciturn.kernel.learners.linear_bandit import bandit_problem
+from taciturn.kernel.learners.qftl import quadratic_pair
 from taciturn.kernel.problem.losses import Advice
 from taciturn.kernel.problem.scalar_loss import Smoothed
 from taciturn.kernel.stream.fingerprint import fingerprint
@@ -450,7 +451,7 @@ CASES: dict[str, list[Case]] = {
     "taciturn.kernel.accounting.zcdp.rho_of": [Case(concentrated.rho_of, {"epsilon": 1.3, "delta": 1e-3})],
     "taciturn.kernel.accounting.cost.gaussian": [Case(_gaussian, {"mu_squared": 0.01, "count": 100})],
     "taciturn.kernel.learners.qftl.quadratic_pair": [
-        Case(errata.quadratic_pair, {"weight_v": 1.3, "weight_u": 1.1, "R": 1.7, "R_y": 1.9})
+        Case(quadratic_pair, {"weight_v": 1.3, "weight_u": 1.1, "R": 1.7, "R_y": 1.9})
     ],
     "taciturn.calibration.errata.table": [
         Case(
@@ -815,6 +816,7 @@ UNCERTIFIED = {
 INTERNAL = {
     "taciturn.kernel.accounting.cost.sampled_gaussian",
     "taciturn.averages.late_averages_of",
+    "taciturn.calibration.paper.PaperCertificate",
     "taciturn.mechanisms.OnLattice",
     "taciturn.mechanisms.calibrate_step",
     "taciturn.mechanisms.checked",
@@ -845,6 +847,7 @@ MODULES = (
     "taciturn.estimators.sklearn",
     "taciturn.methods.objective_perturbation",
     "taciturn.methods.selection",
+    "taciturn.kernel.learners.qftl",
     "taciturn.kernel.problem.losses",
     "taciturn.methods.weighted",
     "taciturn.regret.tails",
