@@ -133,6 +133,12 @@ class Stream(Described):
     """A private learner without a ledger: it prepares what may be shown once another has committed it.
 
     The parameters are those of `Private`, which adds ledgers.
+
+    >>> from taciturn import IGD, Gaussian, L2Ball, Logistic, every
+    >>> learner = IGD(Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1))
+    >>> stream = Stream(learner, Gaussian(), every(2), Privacy(1.0, 1e-6), horizon=4)
+    >>> stream.prepare(stream.draft(), [[0.6, 0.8], [1.0, 0.0], [0.0, 1.0]], [1, -1, 1])
+    Prepared(1 releases after round 0, not shown)
     """
 
     learner: Learner
