@@ -23,9 +23,9 @@ RANK = {name.strip(): rank for rank, group in enumerate(ORDER.split("<")) for na
 LAZY = {"taciturn.__init__", "taciturn.__main__"}  # the front doors may import anything
 GUESTS = {"reproduce"}  # example code: public names come by the front door, as they do for a user
 LATE = {
-    ("taciturn.kernel.stream.loop", "taciturn.kernel.compiled.passes"),
+    ("taciturn.kernel.stream.loop", "taciturn.kernel.stream.passes"),
     ("taciturn.kernel.learners.contributions", "taciturn.kernel.learners.exact_sums"),
-    ("taciturn.kernel.stream.participation", "taciturn.kernel.compiled.participation_loops"),
+    ("taciturn.kernel.stream.participation", "taciturn.kernel.stream.participation_loops"),
     ("taciturn.tables.random_features", "taciturn.tables.waves_loops"),
     ("taciturn.accounting.ledger", "taciturn.store.book"),
     ("taciturn.accounting.ledger", "taciturn.store.verify"),
@@ -144,7 +144,7 @@ def test_imports_point_left(module):
         ("taciturn.kernel.learners.igd", "from taciturn import mechanisms", "mechanisms is a sibling of learn"),
         (
             "taciturn.kernel.learners.igd",
-            "from taciturn.kernel.compiled.codes import set_code",
+            "from taciturn.kernel.problem.codes import set_code",
             "compiled lies to the right",
         ),
         ("taciturn.kernel.mechanisms.blt", "def f():\n    from .. import compiled", "compiled lies to the right"),
@@ -154,7 +154,7 @@ def test_imports_point_left(module):
             "compiled lies to the right of problem",
         ),
         (
-            "taciturn.kernel.compiled.passes",
+            "taciturn.kernel.stream.passes",
             "from taciturn.methods.recipes import pigd",
             "algorithms is a sibling of compiled",
         ),
@@ -210,10 +210,10 @@ def test_a_planted_import_is_named(module, source, why):
         ("taciturn.learners.__init__", "from .igd import IGD\nfrom taciturn.core.private import Learner"),
         ("taciturn.kernel.stream.loop", "def f():\n    from taciturn.compiled import passes\nfrom .state import State"),
         (
-            "taciturn.kernel.compiled.passes",
+            "taciturn.kernel.stream.passes",
             "from taciturn.kernel.learners.igd import IGD\nfrom taciturn.kernel.stream.loop import Pass",
         ),
-        ("taciturn.audit.verdict", "def f():\n    from taciturn.kernel.compiled.passes import STATISTICS"),
+        ("taciturn.audit.verdict", "def f():\n    from taciturn.kernel.stream.passes import STATISTICS"),
         ("taciturn.averages", "from taciturn.core.private import Private"),
         ("taciturn.reproduce.regret", "from taciturn import IGD, __version__\nfrom taciturn.regret import replay"),
     ],

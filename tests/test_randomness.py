@@ -191,7 +191,7 @@ def test_bandits_draw_choices_and_no_noise():
     """Nothing there is drawn from secret bits, and the learner and its compiled sums draw nothing."""
     assert draws("taciturn.bandits.choices", "import secrets")
     assert draws("taciturn.kernel.learners.linear_bandit", "x = np.random.default_rng(1)")
-    assert draws("taciturn.kernel.compiled.linear_bandit_loops", "x = np.random.default_rng(1)")
+    assert draws("taciturn.kernel.learners.linear_bandit_loops", "x = np.random.default_rng(1)")
 
 
 # Where exact data and noise meet.
@@ -270,7 +270,7 @@ def test_the_places_are_there():
     for module in (
         "taciturn.kernel.stream.loop",
         "taciturn.methods.objective_perturbation",
-        "taciturn.kernel.compiled.passes",
+        "taciturn.kernel.stream.passes",
     ):
         kinds = {what.split()[0] for _, what in touches(ast.parse(MODULES[module].read_text(encoding="utf-8")))}
         assert kinds == {"draws", "encodes"}, module
@@ -287,12 +287,12 @@ def test_the_places_are_there():
         "from taciturn.kernel.noise.sampling import lattice_normal",
         "from taciturn.noise import sampling\nx = sampling.lattice_gumbel((3,))",
         "from taciturn.kernel.noise.sampling import GUMBEL_STEP, secret_bits as bits",
-        "def f():\n    from taciturn.kernel.compiled.passes import noise_of",
+        "def f():\n    from taciturn.kernel.stream.passes import noise_of",
         "from taciturn.compiled import passes\nx = passes.noise_of(c).add(secret, public, rows, 1, drawn)",
         "from taciturn.compiled import passes\nx = passes.NOISE[type(c)](c)",
         "from taciturn.compiled import lattice\nx = lattice.add_noise_batch(rows, steps, 1.0, noise)",
-        "from taciturn.kernel.compiled.igd_loops import releases",
-        "import taciturn.kernel.compiled.blt_loops",
+        "from taciturn.kernel.learners.igd_loops import releases",
+        "import taciturn.kernel.mechanisms.blt_loops",
         "drawn = getattr(calibrated, 'noise')(None, 1, 1)",
     ],
 )
@@ -319,7 +319,7 @@ def test_a_mechanism_that_adds_its_own_noise_is_named(source):
     [
         ("taciturn.kernel.stream.loop", "x = calibrated.encode(secret, row, k)[1] + calibrated.noise(seed, k, 1)[0]"),
         (
-            "taciturn.kernel.compiled.passes",
+            "taciturn.kernel.stream.passes",
             "from taciturn.compiled import lattice\nnoise = calibrated.noise_rows(None, 1, 2)",
         ),
         ("taciturn.checks.mechanisms", "drawn = calibrated.noise(seed, 1, 5)"),
@@ -331,7 +331,7 @@ def test_a_mechanism_that_adds_its_own_noise_is_named(source):
         ("taciturn.mechanisms.mine", "def encode(self, secret, row, k):\n    return self.coder.encode(secret, row, k)"),
         ("taciturn.contract.contract", "text.encode('utf-8', 'surrogatepass')\ncolumn.encode(values, out)"),
         ("taciturn.report.plots", "label = finding.noise\nfrom taciturn.kernel.noise.sampling import GUMBEL_STEP"),
-        ("taciturn.regret.optimum", "from taciturn.kernel.compiled.passes import statistics"),
+        ("taciturn.regret.optimum", "from taciturn.kernel.stream.passes import statistics"),
         ("taciturn.averages", "from taciturn.compiled import averages"),
     ],
 )

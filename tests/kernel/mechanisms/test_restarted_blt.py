@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel.compiled.streams import Restarting
+from kernel.stream.streams import Restarting
 from taciturn import (
     BLT,
     BudgetExhausted,
@@ -27,7 +27,7 @@ from taciturn import (
 )
 from taciturn.calibration.blt_fit import fitted
 from taciturn.kernel.accounting.unit import EXAMPLE
-from taciturn.kernel.compiled import passes
+from taciturn.kernel.mechanisms import prefix_sum_pass
 from taciturn.kernel.mechanisms.blt import BLTCoder, RestartedCoder
 from taciturn.kernel.mechanisms.prefix_sum import LONGEST, Endless, LastingSums
 from taciturn.kernel.mechanisms.strategy import matrices
@@ -65,7 +65,7 @@ def test_a_row_has_no_influence_beyond_its_block(compiled, place, n):
     for world in (rows, other):
         secret = coder.start(2)[0]
         if compiled:
-            encoded.append(passes.STRATEGIES[type(coder)](coder).encode(secret, world, 1)[1])
+            encoded.append(prefix_sum_pass.STRATEGIES[type(coder)](coder).encode(secret, world, 1)[1])
             continue
         lines = []
         for k, row in enumerate(world, start=1):

@@ -27,7 +27,7 @@ from taciturn import (
     User,
     every,
 )
-from taciturn.kernel.compiled.passes import clip_for
+from taciturn.kernel.problem.clipping_pass import clip_for
 from taciturn.kernel.problem.features import Chain, FeatureMap, mapped_rows, products
 from taciturn.kernel.problem.predict import coefficients
 from taciturn.kernel.stream.loop import without_influence

@@ -1,11 +1,11 @@
 """The loop from examples to releases.
 
-Exact data and noise meet here, in `taciturn.kernel.compiled` and in `taciturn.methods.objective_perturbation`, and
-nowhere else.
+Exact statistics and noise meet in `taciturn.kernel.stream.privatize`, and in the loops of compiled passes, and nowhere
+else.
 
 `Loop` cuts the examples of a call into blocks, maps and clips each block and passes it on. `Definition` is the pass
 that every other one is compared with: one release at a time, by the methods of the two protocols.
-`taciturn.kernel.compiled.passes` has a table from exact types to compiled passes; a type that is not in it, a subclass
+`taciturn.kernel.stream.passes` has a table from exact types to compiled passes; a type that is not in it, a subclass
 included, runs the definition. All passes draw the noise of a block before they read its examples, and release the same,
 up to rounding errors, for which certificates account.
 """
@@ -25,6 +25,7 @@ from taciturn.kernel.learners.contributions import entry
 from taciturn.kernel.problem.inputs import FLOAT, CompressedRows, Rows, Source, SparseRows, compressed
 from taciturn.kernel.problem.predict import as_point
 from taciturn.kernel.stream.block_sums import TWICE, BlockSums, Digest, as_sum, check_part, settings_of
+from taciturn.kernel.stream.privatize import privatize
 from taciturn.kernel.stream.protocols import Calibrated, Learner, SumLearner
 from taciturn.kernel.stream.release import Collected, Releases
 from taciturn.kernel.stream.schedule import At, Timetable
@@ -105,8 +106,7 @@ class Definition(Pass):
             drawn = next(noise)
             exact = learner.absorb(exact, t + start, X[start:end], y[start:end], point)
             exact, statistic = learner.statistic(exact, t + end)
-            secret, encoded = calibrated.encode(secret, statistic, k)
-            public, noisy, sd = calibrated.decode(public, encoded + drawn, k)
+            secret, public, noisy, sd = privatize(calibrated, secret, public, statistic, k, drawn)
             point = np.array(learner.decide(calibrated.examples_of(k, t + end), noisy, sd), dtype=np.float64)
             shown.add(noisy[None, :], point[None, :], np.array([sd]))
             start = end
@@ -123,8 +123,7 @@ class Definition(Pass):
         _, k, exact, secret, public, point = at
         for due, statistic, drawn in zip(rounds, statistics, noise, strict=True):
             k += 1
-            secret, encoded = calibrated.encode(secret, statistic, k)
-            public, noisy, sd = calibrated.decode(public, encoded + drawn, k)
+            secret, public, noisy, sd = privatize(calibrated, secret, public, statistic, k, drawn)
             point = np.array(learner.decide(calibrated.examples_of(k, int(due)), noisy, sd), dtype=np.float64)
             shown.add(noisy[None, :], point[None, :], np.array([sd]))
         return Standing(int(rounds[-1]), k, exact, secret, public, point)
@@ -424,7 +423,7 @@ def releases_in_block(learner: Learner) -> int:
 def pass_for(learner: Learner, calibrated: Calibrated, compiled: bool) -> Pass:
     """The compiled pass for these exact types, or the definition."""
     if compiled:
-        from taciturn.kernel.compiled import passes
+        from taciturn.kernel.stream import passes
 
         if (fast := passes.find(learner, calibrated)) is not None:
             return fast
@@ -434,7 +433,7 @@ def pass_for(learner: Learner, calibrated: Calibrated, compiled: bool) -> Pass:
 def pass_for_sums(learner: Learner, compiled: bool) -> Pass:
     """The pass that adds up examples and releases nothing: compiled for these exact types, or the definition."""
     if compiled:
-        from taciturn.kernel.compiled import passes
+        from taciturn.kernel.stream import passes
 
         if (fast := passes.adding(learner)) is not None:
             return fast
@@ -449,7 +448,7 @@ def one_row_for(way: Pass, problem: Any, clip: Any) -> OneRow | None:
 
 def has_known_arrays(learner: Learner, calibrated: Calibrated) -> bool:
     """Whether their arrays have the shapes of those at the start, as those of classes of one's own need not."""
-    from taciturn.kernel.compiled import passes
+    from taciturn.kernel.stream import passes
 
     return passes.has_known_arrays(learner, calibrated)
 
@@ -458,15 +457,15 @@ def fast_clip(problem: Any, compiled: bool) -> Any:
     """The compiled clipping for this exact type of problem, or None."""
     if not compiled:
         return None
-    from taciturn.kernel.compiled import passes
+    from taciturn.kernel.problem.clipping_pass import clip_for
 
-    return passes.clip_for(problem)
+    return clip_for(problem)
 
 
 def statistics(learner: Learner, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
     """The exact state after all clipped examples and the statistics of these rounds, by the learner's own methods.
 
-    For learners that do not use released points; `taciturn.kernel.compiled.passes.statistics` is the fast twin.
+    For learners that do not use released points; `taciturn.kernel.stream.passes.statistics` is the fast twin.
     """
     rows = np.empty((len(rounds), learner.statistic_size))
     start = 0
