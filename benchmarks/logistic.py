@@ -42,7 +42,7 @@ from streams import BUDGET, CHUNK, Task, learns, noise_alone
 from taciturn import L2Ball, Logistic, Private, Problem, pftrl, pgiga, pigd
 from taciturn.averages import late_average
 from taciturn.estimators.stream import PrivacyWarning
-from taciturn.kernel.compiled import passes
+from taciturn.kernel.stream import passes
 
 D = 54
 RADIUS = 5.0

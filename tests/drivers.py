@@ -21,12 +21,12 @@ from pathlib import Path
 import numpy as np
 
 from taciturn import Ledger, Privacy
-from taciturn.kernel.accounting.ledger_rules import at_most
 from taciturn.contract.contract import contract_of
 from taciturn.contract.model_file import read_model
 from taciturn.engines import pool
 from taciturn.engines.files import FileStream, Learnt
 from taciturn.errors import StateConflict, StoreUnavailable
+from taciturn.kernel.accounting.ledger_rules import at_most
 from taciturn.kernel.stream.state import read_state
 from taciturn.readers.rows import open_rows
 from taciturn.runs.files import Folder, locked

@@ -202,12 +202,12 @@ KNOWN = {
     ("taciturn.kernel.accounting.guarantee", "taciturn._util.html"),
     ("taciturn.kernel.accounting.guarantee", "taciturn._util.output"),
     ("taciturn.kernel.accounting.ledger_rules", "taciturn._util.output"),
-    ("taciturn.kernel.compiled.codes", "taciturn.methods.weighted"),
-    ("taciturn.kernel.compiled.passes", "taciturn.methods.averaged"),
-    ("taciturn.kernel.compiled.passes", "taciturn.methods.ewoo"),
-    ("taciturn.kernel.compiled.passes", "taciturn.methods.exponential"),
-    ("taciturn.kernel.compiled.passes", "taciturn.methods.ftl"),
-    ("taciturn.kernel.compiled.passes", "taciturn.methods.giga"),
+    ("taciturn.kernel.problem.codes", "taciturn.methods.weighted"),
+    ("taciturn.kernel.stream.passes", "taciturn.methods.averaged"),
+    ("taciturn.kernel.stream.passes", "taciturn.methods.ewoo"),
+    ("taciturn.kernel.stream.passes", "taciturn.methods.exponential"),
+    ("taciturn.kernel.stream.passes", "taciturn.methods.ftl"),
+    ("taciturn.kernel.stream.passes", "taciturn.methods.giga"),
     ("taciturn.kernel.learners.bin_counts", "taciturn.tables.column_maps"),
     ("taciturn.kernel.learners.igd", "taciturn.methods.implicit_step"),
     ("taciturn.kernel.arrow", "pyarrow"),
@@ -217,9 +217,6 @@ KNOWN = {
     ("taciturn.kernel.learners.qftl", "scipy.optimize"),
     ("taciturn.kernel.problem.clipping", "scipy.sparse"),
     ("taciturn.kernel.problem.inputs", "scipy.sparse"),
-    ("taciturn.bandits.choices_loops", "taciturn.kernel.compiled._dot"),
-    ("taciturn.bandits.linucb_loops", "taciturn.kernel.compiled._dot"),
-    ("taciturn.tables.waves_loops", "taciturn.kernel.compiled._simd"),
 }
 """Holes in the wall that are not closed yet: what a learner decides by, and what an own file is missing for."""
 

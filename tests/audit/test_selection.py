@@ -12,9 +12,9 @@ from audit.planted import Spoilt, exact_points
 from taciturn import Exponential, InvalidInput, Privacy, Private, every, ewoo, experts
 from taciturn.audit import adaptive_adversary, distinguish_adaptive_selections, distinguish_selections, tight_pair
 from taciturn.kernel.accounting.gdp import mu_of
-from taciturn.kernel.compiled.passes import BatchPass, GumbelNoise
 from taciturn.kernel.mechanisms import release_noise as releases
 from taciturn.kernel.noise.sampling import seeded_bits
+from taciturn.kernel.stream.passes import BatchPass, GumbelNoise
 
 pytestmark = pytest.mark.privacy
 

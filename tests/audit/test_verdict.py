@@ -44,12 +44,12 @@ from taciturn import (
 from taciturn.audit import Pair, adaptive_adversary, distinguish, tight_pair, transcripts, verdict
 from taciturn.audit.transcripts import CommonNoise, Replayed, whitening
 from taciturn.audit.verdict import game_of
-from taciturn.kernel.compiled.passes import BatchPass
 from taciturn.kernel.learners.vector_sum import VectorSum
 from taciturn.kernel.mechanisms import release_noise as releases
 from taciturn.kernel.mechanisms.strategy import matrices
 from taciturn.kernel.mechanisms.tree import TreeCoder
 from taciturn.kernel.noise.sampling import seeded_bits
+from taciturn.kernel.stream.passes import BatchPass
 from taciturn.kernel.stream.release import Collected, Releases
 
 pytestmark = pytest.mark.privacy

@@ -14,10 +14,10 @@ from taciturn.checks import Check, ContractBroken, check_strategy, checks_for
 from taciturn.checks.all import of_strategy
 from taciturn.checks.strategies import patterns
 from taciturn.checks.suite import run_checks
-from taciturn.kernel.compiled import passes
 from taciturn.kernel.mechanisms.blt import BLTCoder
 from taciturn.kernel.mechanisms.sqrt import RootCoder
 from taciturn.kernel.mechanisms.tree import TreeCoder
+from taciturn.kernel.stream import passes
 
 pytestmark = pytest.mark.privacy
 

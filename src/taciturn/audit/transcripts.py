@@ -349,7 +349,7 @@ def joined(shown: list[Releases]) -> Releases:
 
 def run_pass(private: Private) -> Pass:
     """The pass that `Private.run` uses; statistics that do not depend on noise are computed once for all trials."""
-    from taciturn.kernel.compiled.passes import BatchPass, steps_of
+    from taciturn.kernel.stream.passes import BatchPass, steps_of
 
     way = pass_for(private.learner, private.calibrated, private.compiled)
     if isinstance(way, BatchPass) and steps_of(private.learner) is None:
@@ -359,7 +359,7 @@ def run_pass(private: Private) -> Pass:
 
 def exact_statistics(private: Private, V: Array, y: Array, points: Array) -> Array:
     """The releases without noise, given the released points: statistics, or for `entry` their sums."""
-    from taciturn.kernel.compiled.passes import statistics_of
+    from taciturn.kernel.stream.passes import statistics_of
 
     learner, rounds = private.learner, private.timetable.rounds
     if (fast := statistics_of(learner)) is not None:

@@ -259,7 +259,7 @@ class NotPrivate:
 
     def learn(self, rewards: Array) -> None:
         """Add the last batch to the exact sums."""
-        from taciturn.kernel.compiled.passes import statistics
+        from taciturn.kernel.stream.passes import statistics
 
         X, actions = self._played
         V, y = self.learner.problem.clip(X, self.learner.labels(rewards, actions))

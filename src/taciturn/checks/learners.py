@@ -235,7 +235,7 @@ def _kinds(state: Arrays) -> dict[str, tuple[type, np.dtype[Any]]]:
 
 def compiled_statistics_match_definition(case: LearnerCase) -> None:
     """The compiled statistics and decisions equal those of `absorb`, `statistic` and `decide`, up to rounding."""
-    from taciturn.kernel.compiled.passes import statistics_of
+    from taciturn.kernel.stream.passes import statistics_of
 
     learner, (V, y) = case.learner, case.bounded
     if (batch := statistics_of(learner)) is None:

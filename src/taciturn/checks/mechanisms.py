@@ -230,7 +230,7 @@ def decoding_inverts_encoding(case: MechanismCase) -> None:
 
 def compiled_noise_matches_definition(case: MechanismCase) -> None:
     """The compiled noise equals `encode`, noise and `decode`, up to rounding and a lattice step."""
-    from taciturn.kernel.compiled.passes import noise_of
+    from taciturn.kernel.stream.passes import noise_of
 
     calibrated = case.calibrated
     if (batch := noise_of(calibrated)) is None:

@@ -101,7 +101,7 @@ def prefix_leaders(problem: Problem, X: Any, y: Any, rounds: Integers) -> Array:
     array([[1. ],
            [1.5]])
     """
-    from taciturn.kernel.compiled.passes import statistics
+    from taciturn.kernel.stream.passes import statistics
 
     V, y = problem.clip(X, y)
     learner, rounds = FTL(problem), np.asarray(rounds, dtype=np.int64)

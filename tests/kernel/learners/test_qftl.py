@@ -33,9 +33,9 @@ from taciturn import (
     geometric,
     pqftl,
 )
-from taciturn.kernel.compiled import passes
 from taciturn.kernel.learners import qftl
 from taciturn.kernel.problem.svec import packed, unpacked
+from taciturn.kernel.stream import passes
 
 NOWHERE = np.zeros(0)
 

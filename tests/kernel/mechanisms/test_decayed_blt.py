@@ -34,9 +34,9 @@ from taciturn.audit import distinguish, tight_pair, tight_private
 from taciturn.audit.statistics import points_not_decided
 from taciturn.audit.verdict import game_of
 from taciturn.kernel.accounting.unit import EXAMPLE, ONCE, Participation
-from taciturn.kernel.compiled import passes
 from taciturn.kernel.learners.exact_sums import rounded
 from taciturn.kernel.mechanisms.strategy import matrices, toeplitz_sensitivity
+from taciturn.kernel.stream import passes
 
 BUDGET = Privacy(10.0, 1e-6)
 FINE = 2.0**-20

@@ -17,8 +17,8 @@ from taciturn import BLT, BudgetExhausted, Privacy, Unprovable, every, geometric
 from taciturn.calibration.mechanisms import PrefixSum
 from taciturn.kernel.accounting.cost import FREE
 from taciturn.kernel.accounting.unit import EXAMPLE, User
-from taciturn.kernel.compiled import blt_loops as blt
 from taciturn.kernel.learners.exact_sums import rounded
+from taciturn.kernel.mechanisms import blt_loops as blt
 from taciturn.kernel.mechanisms import release_noise
 from taciturn.kernel.mechanisms.prefix_sum import LONGEST
 from taciturn.kernel.noise.sampling import seeded_bits

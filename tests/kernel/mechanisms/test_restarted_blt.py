@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel.compiled.streams import Restarting
+from kernel.stream.streams import Restarting
 from taciturn import (
     BLT,
     BudgetExhausted,
@@ -27,11 +27,11 @@ from taciturn import (
 )
 from taciturn.calibration.blt_fit import fitted
 from taciturn.kernel.accounting.unit import EXAMPLE
-from taciturn.kernel.compiled import passes
 from taciturn.kernel.mechanisms.blt import BLTCoder, RestartedCoder
 from taciturn.kernel.mechanisms.prefix_sum import LONGEST, Endless, LastingSums
 from taciturn.kernel.mechanisms.strategy import matrices
 from taciturn.kernel.noise.sampling import sampling_cost
+from taciturn.kernel.stream import passes
 
 BUDGET = Privacy(1.0, 1e-6)
 

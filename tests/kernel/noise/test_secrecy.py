@@ -14,13 +14,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from kernel.compiled.streams import private, stream
 from kernel.noise.draws import repeats
+from kernel.stream.streams import private, stream
 from taciturn import IGD, Gaussian, L2Ball, Logistic, Privacy, Private, Problem, every
-from taciturn.kernel.compiled import passes
 from taciturn.kernel.mechanisms import release_noise as releases
 from taciturn.kernel.noise import sampling
 from taciturn.kernel.noise.sampling import lattice_gumbel, lattice_normal, secret_bits, seeded_bits
+from taciturn.kernel.stream import passes
 
 pytestmark = pytest.mark.privacy
 

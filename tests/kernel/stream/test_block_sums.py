@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
-from kernel.compiled.streams import BUDGET, ENTRY, ROWS, STRATEGIES, private, problem, stream
+from kernel.stream.streams import BUDGET, ENTRY, ROWS, STRATEGIES, private, problem, stream
 from taciturn import (
     BLT,
     EWOO,

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from instances import Diagonal, LogCosh, believed
-from kernel.compiled.equivalence import assert_agree, assert_memories_agree
-from kernel.compiled.streams import (
+from kernel.stream.equivalence import assert_agree, assert_memories_agree
+from kernel.stream.streams import (
     ALL,
     BUDGET,
     ENDLESS,
@@ -51,12 +51,11 @@ from taciturn import (
     every,
     private_sum,
 )
-from taciturn.kernel.compiled import passes
-from taciturn.kernel.compiled.passes import BatchPass, FTRLPass, IteratePass
 from taciturn.kernel.learners.vector_sum import VectorSum
 from taciturn.kernel.mechanisms.blt import BLTCoder
-from taciturn.kernel.stream import loop
+from taciturn.kernel.stream import loop, passes
 from taciturn.kernel.stream.loop import Definition
+from taciturn.kernel.stream.passes import BatchPass, FTRLPass, IteratePass
 
 
 def schedules_of(learner, mechanism):

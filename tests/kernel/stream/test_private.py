@@ -41,10 +41,9 @@ from taciturn import (
 )
 from taciturn.accounting.memory_store import IN_MEMORY
 from taciturn.core import private as private_module
-from taciturn.kernel.compiled import passes
 from taciturn.kernel.learners.vector_sum import VectorSum
 from taciturn.kernel.problem.losses import Nearness
-from taciturn.kernel.stream import loop
+from taciturn.kernel.stream import loop, passes
 from taciturn.kernel.stream.loop import Definition
 
 HORIZON = 40

@@ -1,11 +1,11 @@
 """The loop from examples to releases.
 
-Exact data and noise meet here, in `taciturn.kernel.compiled` and in `taciturn.methods.objective_perturbation`, and
+Exact data and noise meet here, in `taciturn.kernel.stream.passes` and in `taciturn.methods.objective_perturbation`, and
 nowhere else.
 
 `Loop` cuts the examples of a call into blocks, maps and clips each block and passes it on. `Definition` is the pass
 that every other one is compared with: one release at a time, by the methods of the two protocols.
-`taciturn.kernel.compiled.passes` has a table from exact types to compiled passes; a type that is not in it, a subclass
+`taciturn.kernel.stream.passes` has a table from exact types to compiled passes; a type that is not in it, a subclass
 included, runs the definition. All passes draw the noise of a block before they read its examples, and release the same,
 up to rounding errors, for which certificates account.
 """
@@ -424,7 +424,7 @@ def releases_in_block(learner: Learner) -> int:
 def pass_for(learner: Learner, calibrated: Calibrated, compiled: bool) -> Pass:
     """The compiled pass for these exact types, or the definition."""
     if compiled:
-        from taciturn.kernel.compiled import passes
+        from taciturn.kernel.stream import passes
 
         if (fast := passes.find(learner, calibrated)) is not None:
             return fast
@@ -434,7 +434,7 @@ def pass_for(learner: Learner, calibrated: Calibrated, compiled: bool) -> Pass:
 def pass_for_sums(learner: Learner, compiled: bool) -> Pass:
     """The pass that adds up examples and releases nothing: compiled for these exact types, or the definition."""
     if compiled:
-        from taciturn.kernel.compiled import passes
+        from taciturn.kernel.stream import passes
 
         if (fast := passes.adding(learner)) is not None:
             return fast
@@ -449,7 +449,7 @@ def one_row_for(way: Pass, problem: Any, clip: Any) -> OneRow | None:
 
 def has_known_arrays(learner: Learner, calibrated: Calibrated) -> bool:
     """Whether their arrays have the shapes of those at the start, as those of classes of one's own need not."""
-    from taciturn.kernel.compiled import passes
+    from taciturn.kernel.stream import passes
 
     return passes.has_known_arrays(learner, calibrated)
 
@@ -458,7 +458,7 @@ def fast_clip(problem: Any, compiled: bool) -> Any:
     """The compiled clipping for this exact type of problem, or None."""
     if not compiled:
         return None
-    from taciturn.kernel.compiled import passes
+    from taciturn.kernel.stream import passes
 
     return passes.clip_for(problem)
 
@@ -466,7 +466,7 @@ def fast_clip(problem: Any, compiled: bool) -> Any:
 def statistics(learner: Learner, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
     """The exact state after all clipped examples and the statistics of these rounds, by the learner's own methods.
 
-    For learners that do not use released points; `taciturn.kernel.compiled.passes.statistics` is the fast twin.
+    For learners that do not use released points; `taciturn.kernel.stream.passes.statistics` is the fast twin.
     """
     rows = np.empty((len(rounds), learner.statistic_size))
     start = 0

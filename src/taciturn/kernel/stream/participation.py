@@ -435,7 +435,7 @@ def _fast(name: str, compiled: bool) -> Any:
     """A compiled twin, or None."""
     if not compiled:
         return None
-    from taciturn.kernel.compiled import participation_loops as participation
+    from taciturn.kernel.stream import participation_loops as participation
 
     return getattr(participation, name)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernel.compiled.sparse_inputs import noncanonical_csr, with_zeros
-from kernel.compiled.streams import ROWS, private, rounding_of, stream
+from kernel.problem.sparse_inputs import noncanonical_csr, with_zeros
+from kernel.stream.streams import ROWS, private, rounding_of, stream
 from taciturn import FTL, Exponential
 from taciturn.kernel.mechanisms.strategy import matrices
 

@@ -1,4 +1,4 @@
-"""Inner products and fused vector updates. Terms are added in any order here and in `_simd.add_up` alone.
+"""Inner products and fused vector updates. Terms are added in any order here and in `lanes.add_up` alone.
 
 Rows of a matrix are given by number where they can be: slicing one may take longer than adding it up.
 """
@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from taciturn.kernel.compiled._simd import LANES, add_up, put, take, zeros
 from taciturn.kernel.jit import compiled, inlined, summing
+from taciturn.kernel.lanes import LANES, add_up, put, take, zeros
 
 
 @summing

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernel.compiled.equivalence import assert_agree, assert_memories_agree
-from kernel.compiled.streams import ALL, BUDGET, ROWS, Restarting, private, problem, rounding_of, stream
+from kernel.stream.equivalence import assert_agree, assert_memories_agree
+from kernel.stream.streams import ALL, BUDGET, ROWS, Restarting, private, problem, rounding_of, stream
 from taciturn import (
     BLT,
     FTRL,
@@ -28,14 +28,13 @@ from taciturn import (
     averaged,
     every,
 )
-from taciturn.kernel.compiled import codes, passes
 from taciturn.kernel.mechanisms import gaussian, prefix_sum
 from taciturn.kernel.mechanisms.blt import BLTCoder, RestartedCoder
 from taciturn.kernel.mechanisms.decayed_blt import DecayedCoder, Lasting
 from taciturn.kernel.mechanisms.tree import TreeCoder
-from taciturn.kernel.problem import losses, multiclass
+from taciturn.kernel.problem import codes, losses, multiclass
 from taciturn.kernel.problem.scalar_loss import Smoothed
-from taciturn.kernel.stream import loop
+from taciturn.kernel.stream import loop, passes
 from taciturn.kernel.stream.loop import Definition, pass_for
 from taciturn.methods import exponential, implicit_step
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from taciturn.kernel.compiled._dot import copied, squared
-from taciturn.kernel.compiled.codes import CLASS, SIGN
+from taciturn.kernel.dot import copied, squared
 from taciturn.kernel.jit import compiled
+from taciturn.kernel.problem.codes import CLASS, SIGN
 
 
 @compiled

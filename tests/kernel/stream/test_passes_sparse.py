@@ -10,9 +10,9 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel.compiled.equivalence import assert_agree, assert_passes_agree
-from kernel.compiled.sparse_inputs import noncanonical_csr, with_zeros
-from kernel.compiled.streams import BUDGET, ENTRY, ROWS, SCHEDULES, STRATEGIES, private, problem, stream
+from kernel.problem.sparse_inputs import noncanonical_csr, with_zeros
+from kernel.stream.equivalence import assert_agree, assert_passes_agree
+from kernel.stream.streams import BUDGET, ENTRY, ROWS, SCHEDULES, STRATEGIES, private, problem, stream
 from taciturn import (
     BLT,
     FTL,

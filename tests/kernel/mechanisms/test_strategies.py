@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from taciturn.calibration.blt_fit import fitted
-from taciturn.kernel.compiled import blt_loops as blt
-from taciturn.kernel.compiled import lattice_loops as lattice
-from taciturn.kernel.compiled import passes
-from taciturn.kernel.compiled import tree_loops as tree
+from taciturn.kernel.mechanisms import blt_loops as blt
+from taciturn.kernel.mechanisms import lattice_loops as lattice
+from taciturn.kernel.mechanisms import tree_loops as tree
 from taciturn.kernel.mechanisms.blt import BLTCoder
 from taciturn.kernel.mechanisms.sqrt import RootCoder
 from taciturn.kernel.mechanisms.tree import TreeCoder
+from taciturn.kernel.stream import passes
 
 WIDTH = 3
 CODERS = {

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from taciturn.kernel.compiled._simd import LANES, add_up, between, floor, numbers, put, take, zeros
 from taciturn.kernel.jit import compiled, inlined
+from taciturn.kernel.lanes import LANES, add_up, between, floor, numbers, put, take, zeros
 
 
 @compiled

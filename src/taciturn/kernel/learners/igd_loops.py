@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from taciturn.kernel.compiled._dot import after_step, after_step_in_box, along, dots, padded, shrink_and_move
-from taciturn.kernel.compiled.clipping_loops import clip_one
-from taciturn.kernel.compiled.codes import BALL, FADING, GRADIENT, IMPLICIT, PRINTED, WHOLE_SPACE, Code
-from taciturn.kernel.compiled.lattice_loops import add_noise
-from taciturn.kernel.compiled.losses_loops import prox, slope
-from taciturn.kernel.compiled.sets_loops import project, project_row
+from taciturn.kernel.dot import after_step, after_step_in_box, along, dots, padded, shrink_and_move
 from taciturn.kernel.jit import compiled, inlined
+from taciturn.kernel.mechanisms.lattice_loops import add_noise
+from taciturn.kernel.problem.clipping_loops import clip_one
+from taciturn.kernel.problem.codes import BALL, FADING, GRADIENT, IMPLICIT, PRINTED, WHOLE_SPACE, Code
+from taciturn.kernel.problem.losses_loops import prox, slope
+from taciturn.kernel.problem.sets_loops import project, project_row
 
 _TINY = 2.0**-52
 _NEGLIGIBLE = 1e-280  # square of a row's length: it moves nothing by as much as rounding does, and 1/0 would be next

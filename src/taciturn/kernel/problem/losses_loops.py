@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 
-from taciturn.kernel.compiled.codes import ABSOLUTE, HINGE, HUBER, LOGISTIC, QUANTILE, SQUARED
 from taciturn.kernel.jit import compiled
+from taciturn.kernel.problem.codes import ABSOLUTE, HINGE, HUBER, LOGISTIC, QUANTILE, SQUARED
 
 SHORT = 2.0**-9
 """The longest pull that `_short_pull` takes."""
@@ -99,7 +99,7 @@ def _short_pull(a: float, share: float) -> float:
     here by powers of `b = q·a`. *Relative error below 2⁻⁵².* As `g' ≥ 1`, the cut series D errs by at most
     `|g(D) - a|`, which has the powers of a from a⁸ on alone. Their coefficients are no larger than those of
     `M·exp(M)`, where `M = a + a² + 5/2·a³ + 23/3·a⁴ + …` has D's coefficients at q = 1 with no sign: together less
-    than 1,483·a⁸ (`tests/kernel/compiled/test_losses_loops.py` adds them up). ∎
+    than 1,483·a⁸ (`tests/kernel/problem/test_losses_loops.py` adds them up). ∎
     """
     b, a2 = (1.0 - share) * a, a * a
     b2 = b * b

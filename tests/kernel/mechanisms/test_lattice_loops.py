@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from taciturn import BLT, IGD, Gaussian, L2Ball, Logistic, Privacy, Private, Problem, every, private_sum
-from taciturn.kernel.compiled import lattice_loops as lattice
-from taciturn.kernel.compiled.passes import noise_of
+from taciturn.kernel.mechanisms import lattice_loops as lattice
+from taciturn.kernel.stream.passes import noise_of
 
 STEPS = st.integers(-60, 40).map(lambda e: 2.0**e)
 NOISE = st.integers(-(2**44), 2**44)

@@ -22,8 +22,6 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from taciturn.kernel.arrays import Array, Arrays, Integers, fixed
-from taciturn.kernel.compiled import codes
-from taciturn.kernel.compiled.codes import Code, Leader, loss_code, set_code, slope_code
 from taciturn.kernel.learners.class_sums import CLEAR, ClassSums
 from taciturn.kernel.learners.exact_sums import in_units, lattice_of, rounded, unit_of
 from taciturn.kernel.learners.ftrl import FTRL
@@ -37,7 +35,9 @@ from taciturn.kernel.mechanisms.decayed_blt import DecayedCoder, Lasting, exchan
 from taciturn.kernel.mechanisms.lattice import OnLattice
 from taciturn.kernel.mechanisms.sqrt import RootCoder
 from taciturn.kernel.mechanisms.tree import TreeCoder
+from taciturn.kernel.problem import codes
 from taciturn.kernel.problem.clipping import longest_row
+from taciturn.kernel.problem.codes import Code, Leader, loss_code, set_code, slope_code
 from taciturn.kernel.problem.inputs import CompressedRows, Rows
 from taciturn.kernel.problem.problem import Problem
 from taciturn.kernel.problem.sets import ConvexSet
@@ -108,7 +108,7 @@ class Gradients(Pass):
     def __call__(
         self, at: Standing, X: Rows, y: Array, rounds: Integers, seed: int | None, shown: Collected
     ) -> Standing:
-        from taciturn.kernel.compiled import ftrl_loops as ftrl
+        from taciturn.kernel.learners import ftrl_loops as ftrl
 
         total = at.exact["sum"].copy()
         ftrl.gradients(self.leader, at.point.copy(), total, as_parts(X), y)
@@ -237,7 +237,7 @@ class Clip:
 
     def dense(self, X: Array, y: Array, first: int = 0, out: Array | None = None) -> tuple[Array, Array]:
         """Clipped rows, in the memory of `out` if that is given, and labels; `first` is the first row's number."""
-        from taciturn.kernel.compiled import clipping_loops as clipping
+        from taciturn.kernel.problem import clipping_loops as clipping
 
         self._check_shape(X.shape, len(y))
         V = np.empty((len(y), self.problem.width)) if out is None else out[: len(y)]
@@ -254,7 +254,7 @@ class Clip:
 
         For problems without a map, whose rows would not stay sparse.
         """
-        from taciturn.kernel.compiled import clipping_loops as clipping
+        from taciturn.kernel.problem import clipping_loops as clipping
 
         self._check_shape(X.shape, len(y))
         assert self.problem.features is None
@@ -305,7 +305,7 @@ class Steps:
         self, x: Array, t: int, X: Array, y: Array, rounds: Integers, total: Array | None = None, first: int = 0
     ) -> Array:
         """The iterates after these rounds, or their sums; changes `x`, and `total`, to those after all examples."""
-        from taciturn.kernel.compiled import igd_loops as igd
+        from taciturn.kernel.learners import igd_loops as igd
 
         problem = (self.kind, self.loss, self.domain, self.steepest)
         total = np.empty(0) if total is None else total
@@ -316,7 +316,7 @@ class Steps:
 
         Changes `x` to the iterate after all examples.
         """
-        from taciturn.kernel.compiled import igd_loops as igd
+        from taciturn.kernel.learners import igd_loops as igd
 
         problem = (self.kind, self.loss, self.domain, self.steepest)
         return int(igd.releases(*problem, self.centre, x, t, X, y, rounds, *noise))
@@ -448,7 +448,7 @@ class OneIterate:
     @cached_property
     def _compiled(self) -> tuple[Any, Any, Array]:
         """The two compiled functions, and what is the same for all examples."""
-        from taciturn.kernel.compiled import igd_loops as igd
+        from taciturn.kernel.learners import igd_loops as igd
 
         steps = self.steps
         codes = *steps.kind, *steps.loss, *steps.domain
@@ -459,7 +459,7 @@ class OneIterate:
 def project_batch(domain: ConvexSet, rows: Array) -> Array:
     """The nearest point of the set to each row."""
     if (code := set_code(domain)) is not None:
-        from taciturn.kernel.compiled import sets_loops as sets
+        from taciturn.kernel.problem import sets_loops as sets
 
         return np.asarray(sets.project_batch(*code, rows))
     return np.array([domain.project(row) for row in rows]).reshape(rows.shape)
@@ -514,7 +514,7 @@ class Products:
         learner = self.learner
         if len(y) > min(8 * len(rounds), _MOST):
             return self._by_blocks(exact, t, X, y, rounds)
-        from taciturn.kernel.compiled import qftl_loops as qftl
+        from taciturn.kernel.learners import qftl_loops as qftl
 
         rows, rest = (part.astype(np.int64) for part in qftl.sums(*learner.factors(X, y), t, rounds))
         rows[0] += exact["sum"]
@@ -538,7 +538,7 @@ class Products:
         """
         from scipy.linalg.blas import dsyrk  # here: it loads slowly, and few streams need it
 
-        from taciturn.kernel.compiled.qftl_loops import to_integers
+        from taciturn.kernel.learners.qftl_loops import to_integers
 
         problem = self.learner.problem
         total = self.learner.start()["sum"]
@@ -565,7 +565,7 @@ class Products:
 
     def decide(self, t: Any, noisy: Array, noise_sd: Array) -> Array:
         """Compiled, but for matrices that have no Cholesky factor, and other sets than balls and boxes."""
-        from taciturn.kernel.compiled import qftl_loops as qftl
+        from taciturn.kernel.learners import qftl_loops as qftl
 
         learner = self.learner
         p = self.learner.problem
@@ -593,7 +593,7 @@ class PlayedArms:
         arms, rewards = learner.played(y)
         if learner.arms == 1:
             return self._shared(exact, t, X, rewards, rounds)
-        from taciturn.kernel.compiled import linear_bandit_loops as linear_bandit
+        from taciturn.kernel.learners import linear_bandit_loops as linear_bandit
 
         total = exact["sum"].copy()
         rows = np.empty((len(rounds), learner.statistic_size), dtype=np.int64)
@@ -637,7 +637,7 @@ class SumsByClass:
     learner: ClassSums
 
     def __call__(self, exact: Arrays, t: int, X: Rows, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
-        from taciturn.kernel.compiled import class_sums_loops as class_sums
+        from taciturn.kernel.learners import class_sums_loops as class_sums
 
         learner = self.learner
         R = learner.problem.norm_bound
@@ -648,7 +648,7 @@ class SumsByClass:
 
     def decide(self, t: Any, noisy: Array, noise_sd: Array) -> Array:
         """Compiled, and the points of the set nearest to them."""
-        from taciturn.kernel.compiled import class_sums_loops as class_sums
+        from taciturn.kernel.learners import class_sums_loops as class_sums
 
         p = self.learner.problem
         points = np.empty((len(noisy), p.size))
@@ -686,7 +686,7 @@ class GaussianNoise:
 
     def add(self, secret: Arrays, public: Arrays, statistics: Array, k: int, noise: Integers) -> Noisy:
         """In one compiled loop."""
-        from taciturn.kernel.compiled import lattice_loops as lattice
+        from taciturn.kernel.mechanisms import lattice_loops as lattice
 
         sd, step = self.calibrated.levels_of(k, len(statistics))
         return Noisy(secret, public, lattice.add_noise_batch(statistics, step, self.calibrated.magnitude, noise), sd)
@@ -726,7 +726,7 @@ class PrefixSumNoise:
 
     def add(self, secret: Arrays, public: Arrays, statistics: Array, k: int, noise: Integers) -> Noisy:
         """Encoded, rounded, noisy, decoded; statistics are first clipped to what was certified."""
-        from taciturn.kernel.compiled import lattice_loops as lattice
+        from taciturn.kernel.mechanisms import lattice_loops as lattice
 
         calibrated = self.calibrated
         coder = self.calibrated.coder
@@ -798,14 +798,14 @@ class Tree:
 
     def encode(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
         """Compiled."""
-        from taciturn.kernel.compiled import tree_loops as tree
+        from taciturn.kernel.mechanisms import tree_loops as tree
 
         waiting = secret["nodes"].astype(rows.dtype)
         return {"nodes": waiting}, tree.encode(rows, k, waiting)
 
     def decode(self, public: Arrays, noisy: Array, k: int, count: int) -> tuple[Arrays, Array]:
         """Compiled."""
-        from taciturn.kernel.compiled import tree_loops as tree
+        from taciturn.kernel.mechanisms import tree_loops as tree
 
         nodes = public["nodes"].copy()
         return {"nodes": nodes}, tree.decode(noisy, k, count, nodes, self.coder.weights)
@@ -819,7 +819,7 @@ class BLT:
 
     def encode(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
         """Compiled."""
-        from taciturn.kernel.compiled import blt_loops as blt
+        from taciturn.kernel.mechanisms import blt_loops as blt
 
         th, _, om, _ = self.coder.arrays
         buffers = secret["buffers"].copy()
@@ -827,7 +827,7 @@ class BLT:
 
     def decode(self, public: Arrays, noisy: Array, k: int, count: int) -> tuple[Arrays, Array]:
         """Compiled."""
-        from taciturn.kernel.compiled import blt_loops as blt
+        from taciturn.kernel.mechanisms import blt_loops as blt
 
         _, ph, _, om = self.coder.arrays
         buffers, total = public["buffers"].copy(), public["sum"].copy()
@@ -838,7 +838,7 @@ def _blt_sums(
     coder: BLTCoder, secret: Arrays, public: Arrays, rows: Array, noise: Integers, steps: Array, largest: Array
 ) -> tuple[Arrays, Arrays, Array]:
     """The new memories, and noisy prefix sums: all in one loop, which writes nothing but sums."""
-    from taciturn.kernel.compiled import blt_loops as blt
+    from taciturn.kernel.mechanisms import blt_loops as blt
 
     th, ph, om, inverse = coder.arrays
     encoder, decoder, total = secret["buffers"].copy(), public["buffers"].copy(), public["sum"].copy()
@@ -876,7 +876,7 @@ def _decayed_sums(
     largest: Array,
 ) -> tuple[Arrays, Arrays, Array]:
     """The same for decayed sums from row k on, with two sets of buffers where both are kept."""
-    from taciturn.kernel.compiled import blt_loops as blt
+    from taciturn.kernel.mechanisms import blt_loops as blt
 
     _, ph, _, inverse = coder.arrays
     encoder, decoder, total = secret["buffers"].copy(), public["buffers"].copy(), public["sum"].copy()
@@ -911,7 +911,7 @@ def blt_errors(coder: BLTCoder | DecayedCoder, k: int, count: int) -> Array:
 @lru_cache(maxsize=64)
 def _errors_of_block(coder: BLTCoder | DecayedCoder, block: int) -> Array:
     """The closed form for the first row of a block, then term by term; where decayed sums have settled, their limit."""
-    from taciturn.kernel.compiled import blt_loops as blt
+    from taciturn.kernel.mechanisms import blt_loops as blt
 
     first = block * _BLOCK
     if isinstance(coder, DecayedCoder):
@@ -940,7 +940,7 @@ class Decayed:
 
     def encode(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
         """Compiled, stretch by stretch."""
-        from taciturn.kernel.compiled import blt_loops as blt
+        from taciturn.kernel.mechanisms import blt_loops as blt
 
         buffers = secret["buffers"].copy()
         encoded = np.empty(rows.shape)
@@ -952,7 +952,7 @@ class Decayed:
 
     def decode(self, public: Arrays, noisy: Array, k: int, count: int) -> tuple[Arrays, Array]:
         """Compiled."""
-        from taciturn.kernel.compiled import blt_loops as blt
+        from taciturn.kernel.mechanisms import blt_loops as blt
 
         _, ph, _, om = self.coder.arrays
         buffers, total = public["buffers"].copy(), public["sum"].copy()
@@ -1060,7 +1060,7 @@ Through = Callable[[Any, Block, Arrays, Arrays, int, Cut], tuple[Arrays, Arrays]
 def _through_blt(
     coder: BLTCoder, block: Block, secret: Arrays, public: Arrays, k: int, cut: Cut
 ) -> tuple[Arrays, Arrays]:
-    from taciturn.kernel.compiled import ftrl_loops as ftrl
+    from taciturn.kernel.learners import ftrl_loops as ftrl
 
     th, ph, om, inverse = coder.arrays
     encoder, decoder = secret["buffers"].copy(), public["buffers"].copy()
@@ -1085,7 +1085,7 @@ def _through_decayed(
     coder: DecayedCoder, block: Block, secret: Arrays, public: Arrays, k: int, cut: Cut
 ) -> tuple[Arrays, Arrays]:
     """Stretch by stretch, with two sets of buffers where both are kept."""
-    from taciturn.kernel.compiled.ftrl_loops import through_blt
+    from taciturn.kernel.learners.ftrl_loops import through_blt
 
     _, ph, _, inverse = coder.arrays
     encoder, decoder = secret["buffers"].copy(), public["buffers"].copy()
@@ -1132,7 +1132,7 @@ class FTRLPass(Pass):
     def __call__(
         self, at: Standing, X: Rows, y: Array, rounds: Integers, seed: int | None, shown: Collected
     ) -> Standing:
-        from taciturn.kernel.compiled import ftrl_loops as ftrl
+        from taciturn.kernel.learners import ftrl_loops as ftrl
 
         total, point = at.exact["sum"].copy(), at.point.copy()
         t = at.t
@@ -1239,7 +1239,7 @@ class OneGradient:
     @cached_property
     def _compiled(self) -> tuple[Any, Any, Array, Array]:
         """The two compiled functions, and what is the same for all examples."""
-        from taciturn.kernel.compiled import ftrl_loops as ftrl
+        from taciturn.kernel.learners import ftrl_loops as ftrl
 
         loss, domain, *rest = self.way.leader
         coder: Any = self.way.calibrated.coder

@@ -10,9 +10,9 @@ from hypothesis.extra.numpy import arrays
 
 from instances import Diagonal
 from taciturn import Box, HalfSpace, L1Ball, L2Ball, Simplex, WholeSpace
-from taciturn.kernel.compiled import sets_loops as sets
-from taciturn.kernel.compiled.codes import set_code
-from taciturn.kernel.compiled.passes import project_batch
+from taciturn.kernel.problem import sets_loops as sets
+from taciturn.kernel.problem.codes import set_code
+from taciturn.kernel.stream.passes import project_batch
 
 SETS = [
     WholeSpace(),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from taciturn.kernel.compiled.codes import SOFTMAX, TIE
 from taciturn.kernel.jit import compiled
+from taciturn.kernel.problem.codes import SOFTMAX, TIE
 
 
 @compiled

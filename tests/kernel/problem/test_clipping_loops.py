@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from kernel.compiled.sparse_inputs import noncanonical_csr
+from kernel.problem.sparse_inputs import noncanonical_csr
 from taciturn import InvalidInput, L2Ball, Logistic, OneHot, Problem, Softmax, Squared, WholeSpace
-from taciturn.kernel.compiled.passes import clip_for
 from taciturn.kernel.problem.inputs import SparseRows, compressed
 from taciturn.kernel.problem.losses import Nearness
+from taciturn.kernel.stream.passes import clip_for
 
 pytestmark = pytest.mark.privacy
 

@@ -6,11 +6,11 @@ import mpmath
 import numpy as np
 import pytest
 
-import taciturn.kernel.compiled._dot
-import taciturn.kernel.compiled.igd_loops
-from kernel.compiled import exact
-from kernel.compiled.igd_cases import KINDS, LOSSES, RIDGES, made
-from kernel.compiled.python_kernels import python_kernels
+import taciturn.kernel.dot
+import taciturn.kernel.learners.igd_loops
+from kernel.learners import exact
+from kernel.learners.igd_cases import KINDS, LOSSES, RIDGES, made
+from kernel.python_kernels import python_kernels
 from taciturn import (
     IGD,
     Absolute,
@@ -21,8 +21,8 @@ from taciturn import (
     Problem,
     Squared,
 )
-from taciturn.kernel.compiled.passes import steps_of
 from taciturn.kernel.learners.iterate import UNIT
+from taciturn.kernel.stream.passes import steps_of
 from taciturn.methods.implicit_step import root
 
 pytestmark = pytest.mark.privacy
@@ -47,9 +47,9 @@ def examples(problem, rng, count):
 
 def moved(learner, x, i, v, y):
     """One compiled step."""
-    code, room = steps_of(learner), taciturn.kernel.compiled._dot.padded(x)
+    code, room = steps_of(learner), taciturn.kernel.dot.padded(x)
     problem = code.kind, code.loss, code.domain, code.steepest
-    taciturn.kernel.compiled.igd_loops.step(*problem, room, i, v[None, :], 0, float(y), code.centre)
+    taciturn.kernel.learners.igd_loops.step(*problem, room, i, v[None, :], 0, float(y), code.centre)
     return room[: len(x)]
 
 
@@ -173,7 +173,7 @@ def test_the_root_is_found_to_the_last_bits(loss, domain):
         bound, curvature = code.steepest, learner.stepped.loss.curvature
         for x, v, y in zip(*examples(p, rng, 20), strict=True):
             pull, y = 1.0 / (ridge * 3.0), float(y)
-            result = taciturn.kernel.compiled.igd_loops.root_of_excess(
+            result = taciturn.kernel.learners.igd_loops.root_of_excess(
                 code.loss, code.domain, x, v[None, :], 0, y, pull, -bound, bound
             )
 

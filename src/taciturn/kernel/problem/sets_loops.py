@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from taciturn.kernel.compiled._dot import dot, squared
-from taciturn.kernel.compiled._simd import LANES, between, put, take
-from taciturn.kernel.compiled.codes import BALL, BOX
+from taciturn.kernel.dot import dot, squared
 from taciturn.kernel.jit import compiled, inlined
+from taciturn.kernel.lanes import LANES, between, put, take
+from taciturn.kernel.problem.codes import BALL, BOX
 
 
 @compiled

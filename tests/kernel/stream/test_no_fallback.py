@@ -8,7 +8,7 @@ from types import FunctionType
 import numpy as np
 import pytest
 
-from kernel.compiled.streams import BUDGET, PAIRS, PLAIN, ROWS, private, problem, stream
+from kernel.stream.streams import BUDGET, PAIRS, PLAIN, ROWS, private, problem, stream
 from taciturn import (
     EWOO,
     FTL,

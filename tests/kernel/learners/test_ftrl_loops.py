@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import taciturn.kernel.compiled.ftrl_loops
-from kernel.compiled.python_kernels import python_kernels
+import taciturn.kernel.learners.ftrl_loops
+from kernel.python_kernels import python_kernels
 from taciturn import Box, L2Ball, WholeSpace
-from taciturn.kernel.compiled.codes import set_code
+from taciturn.kernel.problem.codes import set_code
 
 SETS = {"ball": L2Ball(0.4), "box": Box(-0.2, 0.3), "space": WholeSpace()}
 
@@ -20,7 +20,7 @@ def assert_decided(domain):
         noisy = rng.normal(size=(4, d)) * np.array([[0.01], [1.0], [1e6], [1e200]])
         points, point = np.full((4, d), np.nan), np.full(d, np.nan)
         for k, stride in enumerate((2.0, 0.5, 3.0, 1.0)):
-            taciturn.kernel.compiled.ftrl_loops.decide(code, noisy, k, stride, point, points)
+            taciturn.kernel.learners.ftrl_loops.decide(code, noisy, k, stride, point, points)
             np.testing.assert_allclose(points[k], domain.project(-noisy[k] / stride), rtol=1e-13)
             np.testing.assert_array_equal(point, points[k])
 

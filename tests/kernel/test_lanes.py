@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
-from taciturn.kernel.compiled import _simd as lanes
-from taciturn.kernel.compiled._simd import LANES, add_up, between, floor, numbers, put, rint, take, zeros
+from taciturn.kernel import lanes
+from taciturn.kernel.lanes import LANES, add_up, between, floor, numbers, put, rint, take, zeros
 
 GUARD = 77.0
 STRANGE = [math.nan, math.inf, -math.inf, 0.5, -0.5, 1.5, 2.5, -0.0]

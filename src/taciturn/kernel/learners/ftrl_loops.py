@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from taciturn.kernel.compiled._dot import along, dots_at
-from taciturn.kernel.compiled._simd import LANES, add_up, between, floor, put, rint, take, zeros
-from taciturn.kernel.compiled.blt_loops import remembered
-from taciturn.kernel.compiled.clipping_loops import clip_one
-from taciturn.kernel.compiled.codes import MULTI_HINGE, ONE_HOT, SOFTMAX, Code, Leader
-from taciturn.kernel.compiled.losses_loops import slope
-from taciturn.kernel.compiled.multiclass_loops import multi_hinge, softmax, target
-from taciturn.kernel.compiled.sets_loops import nearest, project
+from taciturn.kernel.dot import along, dots_at
 from taciturn.kernel.jit import compiled, inlined
+from taciturn.kernel.lanes import LANES, add_up, between, floor, put, rint, take, zeros
+from taciturn.kernel.mechanisms.blt_loops import remembered
+from taciturn.kernel.problem.clipping_loops import clip_one
+from taciturn.kernel.problem.codes import MULTI_HINGE, ONE_HOT, SOFTMAX, Code, Leader
+from taciturn.kernel.problem.losses_loops import slope
+from taciturn.kernel.problem.multiclass_loops import multi_hinge, softmax, target
+from taciturn.kernel.problem.sets_loops import nearest, project
 
 _CLIPS_ABOVE = 1.0 + 2.0**-40  # which certificates charge: slopes that rounding alone makes longer stay as they are
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kernel.compiled.equivalence import assert_agree
-from kernel.compiled.python_kernels import ORDER, UNCOMPILED, python_kernels, sources
+from kernel.python_kernels import ORDER, python_kernels, sources
+from kernel.stream.equivalence import assert_agree
 
 IGD, ABSOLUTE = ("igd, hinge, ball", "gaussian", "every 7"), ("igd, absolute, ball", "gaussian", "every")
 GIGA, PRINTED = ("giga, squared, box", "gaussian", "every 7"), ("printed giga, logistic, ball", "gaussian", "every")
@@ -38,7 +38,7 @@ def test_without_a_fault_plain_python_agrees(case, monkeypatch):
 
 def test_all_kernels_are_there():
     """Those that plain Python replaces are all there are, each once."""
-    assert sorted([*ORDER, *UNCOMPILED]) == sorted(sources())
+    assert sorted(name for names in ORDER.values() for name in names) == sorted(sources())
 
 
 CUT = "labels[i] = missing if bad else y[i] if kind == CLASS else min(max(y[i], -label_bound), label_bound)"

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from instances import LogCosh
 from taciturn import Absolute, Hinge, Huber, Linear, Logistic, Quantile, ScalarLoss, Squared
-from taciturn.kernel.compiled import codes
-from taciturn.kernel.compiled import losses_loops as compiled
-from taciturn.kernel.compiled.codes import loss_code
+from taciturn.kernel.problem import codes
+from taciturn.kernel.problem import losses_loops as compiled
+from taciturn.kernel.problem.codes import loss_code
 from taciturn.kernel.problem.scalar_loss import Smoothed
 
 EXACT = [Absolute(), Hinge(), Huber(0.7), Huber(1e-9), Huber(1e9), Linear(), Quantile(0.5), Quantile(0.9)]

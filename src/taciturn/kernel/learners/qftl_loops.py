@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from taciturn.kernel.compiled._dot import dot, dot_of_rows
-from taciturn.kernel.compiled.codes import Code
-from taciturn.kernel.compiled.sets_loops import project
+from taciturn.kernel.dot import dot, dot_of_rows
 from taciturn.kernel.jit import compiled
+from taciturn.kernel.problem.codes import Code
+from taciturn.kernel.problem.sets_loops import project
 
 
 @compiled

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from taciturn import FTRL, L2Ball, MultiHinge, OneHot, Problem, Softmax
-from taciturn.kernel.compiled import ftrl_loops as leader
-from taciturn.kernel.compiled import multiclass_loops as scores
-from taciturn.kernel.compiled.codes import MULTI_HINGE, loss_code, slope_code
+from taciturn.kernel.learners import ftrl_loops as leader
+from taciturn.kernel.problem import multiclass_loops as scores
+from taciturn.kernel.problem.codes import MULTI_HINGE, loss_code, slope_code
 
 SCORES = st.integers(2, 6).flatmap(
     lambda K: arrays(np.float64, K, elements=st.one_of(st.integers(-2, 2).map(float), st.floats(-1e150, 1e150)))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernel.compiled.streams import ALL, INSIDE, ROWS, private, stream
+from kernel.stream.streams import ALL, INSIDE, ROWS, private, stream
 from taciturn import InvalidInput
 
 ITERATES = [
