@@ -14,7 +14,8 @@ from taciturn.audit import adaptive_adversary, distinguish_adaptive_selections, 
 from taciturn.kernel.accounting.gdp import mu_of
 from taciturn.kernel.mechanisms import release_noise as releases
 from taciturn.kernel.noise.sampling import seeded_bits
-from taciturn.kernel.stream.passes import BatchPass, GumbelNoise
+from taciturn.kernel.stream.batch_pass import BatchPass
+from taciturn.kernel.stream.passes import GumbelNoise
 
 pytestmark = pytest.mark.privacy
 

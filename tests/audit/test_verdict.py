@@ -49,7 +49,7 @@ from taciturn.kernel.mechanisms import release_noise as releases
 from taciturn.kernel.mechanisms.strategy import matrices
 from taciturn.kernel.mechanisms.tree import TreeCoder
 from taciturn.kernel.noise.sampling import seeded_bits
-from taciturn.kernel.stream.passes import BatchPass
+from taciturn.kernel.stream.batch_pass import BatchPass
 from taciturn.kernel.stream.release import Collected, Releases
 
 pytestmark = pytest.mark.privacy

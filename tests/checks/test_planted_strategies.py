@@ -14,10 +14,10 @@ from taciturn.checks import Check, ContractBroken, check_strategy, checks_for
 from taciturn.checks.all import of_strategy
 from taciturn.checks.strategies import patterns
 from taciturn.checks.suite import run_checks
+from taciturn.kernel.mechanisms import prefix_sum_pass
 from taciturn.kernel.mechanisms.blt import BLTCoder
 from taciturn.kernel.mechanisms.sqrt import RootCoder
 from taciturn.kernel.mechanisms.tree import TreeCoder
-from taciturn.kernel.stream import passes
 
 pytestmark = pytest.mark.privacy
 
@@ -167,7 +167,7 @@ class Hasty(TreeCoder):
     """Has a compiled form of its own."""
 
 
-class HastyTree(passes.Tree):
+class HastyTree(prefix_sum_pass.Tree):
     """Many rows at once, as if none had come before."""
 
     def encode(self, secret, rows, k):
@@ -176,7 +176,7 @@ class HastyTree(passes.Tree):
 
 @pytest.fixture(autouse=True)
 def _hasty(monkeypatch):
-    monkeypatch.setitem(passes.STRATEGIES, Hasty, HastyTree)
+    monkeypatch.setitem(prefix_sum_pass.STRATEGIES, Hasty, HastyTree)
 
 
 STRATEGIES = {

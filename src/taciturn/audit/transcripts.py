@@ -349,7 +349,8 @@ def joined(shown: list[Releases]) -> Releases:
 
 def run_pass(private: Private) -> Pass:
     """The pass that `Private.run` uses; statistics that do not depend on noise are computed once for all trials."""
-    from taciturn.kernel.stream.passes import BatchPass, steps_of
+    from taciturn.kernel.learners.igd_pass import steps_of
+    from taciturn.kernel.stream.batch_pass import BatchPass
 
     way = pass_for(private.learner, private.calibrated, private.compiled)
     if isinstance(way, BatchPass) and steps_of(private.learner) is None:

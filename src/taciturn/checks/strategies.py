@@ -213,7 +213,7 @@ def encode_and_decode_do_not_modify_arguments(case: Strategy) -> None:
 
 def compiled_strategy_matches_definition(case: Strategy) -> None:
     """The compiled strategy, from any row on, equals `encode` and `decode`, up to rounding."""
-    from taciturn.kernel.stream.passes import STRATEGIES
+    from taciturn.kernel.mechanisms.prefix_sum_pass import STRATEGIES
 
     coder, rows = case.coder, case.rows()
     if type(coder) not in STRATEGIES:

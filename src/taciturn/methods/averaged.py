@@ -11,9 +11,12 @@ import numpy as np
 from taciturn.errors import Unprovable, integer, one_of
 from taciturn.kernel.accounting import paper
 from taciturn.kernel.accounting.gdp import Privacy
-from taciturn.kernel.arrays import Array, Arrays
+from taciturn.kernel.arrays import Array, Arrays, Integers
+from taciturn.kernel.learners.igd_pass import Steps, steps_of
 from taciturn.kernel.learners.iterate import IterateLearner
 from taciturn.kernel.problem.problem import Problem
+from taciturn.kernel.problem.sets_pass import project_batch
+from taciturn.kernel.stream.passes import register
 from taciturn.kernel.stream.protocols import Certificate, Learner
 
 How = Literal["mean", "last", "suffix"]
@@ -116,6 +119,33 @@ class Averaged(Learner):
         """Algorithm 6, which adds noise once, to the mean after T examples."""
         sd = paper.pol_noise(self.learner.steepest, privacy, horizon)
         return np.full(len(rounds), sd), privacy
+
+
+@dataclass(frozen=True, eq=False)
+class Means:
+    """Averages of iterates. Slow twin: `Averaged`."""
+
+    learner: Averaged
+    steps: Steps
+
+    @staticmethod
+    def of(learner: Averaged) -> Means | None:
+        """If the averaged learner's steps have a compiled form."""
+        return None if (steps := steps_of(learner.learner)) is None else Means(learner, steps)
+
+    def __call__(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
+        x, total = exact["x"].copy(), exact["sum"].copy()
+        totals = self.steps.iterates(x, t, X, y, rounds, total, self.learner.first)
+        count = (rounds - self.learner.first + 1)[:, None]
+        means = np.where(count > 0, totals / np.maximum(count, 1), self.learner.problem.first_point)
+        return {"x": x, "sum": total}, means
+
+    def decide(self, t: Any, noisy: Array, noise_sd: Array) -> Array:
+        """The points of the set nearest to the noisy averages."""
+        return project_batch(self.learner.problem.domain, noisy)
+
+
+register(Averaged, Means.of)
 
 
 def averaged(learner: IterateLearner, how: How = "mean", *, horizon: int) -> Averaged:

@@ -14,8 +14,13 @@ from taciturn.kernel.accounting import paper
 from taciturn.kernel.accounting.gdp import Privacy
 from taciturn.kernel.arrays import Array, Arrays
 from taciturn.kernel.learners.contributions import rests
+from taciturn.kernel.learners.igd_pass import STEPS, Iterates
 from taciturn.kernel.learners.iterate import MOVED_BY, IterateLearner
+from taciturn.kernel.problem import codes
+from taciturn.kernel.problem.codes import Code
+from taciturn.kernel.problem.problem import Problem
 from taciturn.kernel.problem.scalar_loss import ScalarLoss, Values
+from taciturn.kernel.stream.passes import register
 from taciturn.kernel.stream.protocols import Certificate
 
 Step = Literal["contracting", "printed"]
@@ -105,3 +110,15 @@ class GIGA(IterateLearner):
                 gradient = self.problem.gradient(x, v, float(label))
                 x = self.problem.domain.project(x - gradient / self.inertia(float(i)))
         return {"x": x}
+
+
+def _steps(learner: GIGA) -> tuple[Code, Problem]:
+    """Kind of step, and the problem, for compiled steps."""
+    ridge = learner.problem.ridge
+    if learner.step == "printed":
+        return (codes.PRINTED, ridge, float(learner.first_move)), learner.problem
+    return (codes.GRADIENT, ridge, learner.delay), learner.problem
+
+
+STEPS[GIGA] = _steps
+register(GIGA, Iterates.of)

@@ -30,9 +30,10 @@ from taciturn import (
 )
 from taciturn.audit import distinguish, tight_pair, tight_private
 from taciturn.checks.certificates import search
+from taciturn.kernel.learners.class_sums import SumsByClass
+from taciturn.kernel.problem.clipping_pass import clip_for
 from taciturn.kernel.problem.features import FeatureMap
 from taciturn.kernel.problem.inputs import SparseRows, compressed
-from taciturn.kernel.stream.passes import SumsByClass, clip_for
 
 BUDGET = Privacy(1.0, 1e-6)
 NOWHERE = np.zeros(0)

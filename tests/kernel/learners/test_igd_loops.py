@@ -21,9 +21,9 @@ from taciturn import (
     Problem,
     Squared,
 )
+from taciturn.kernel.learners.igd_pass import steps_of
+from taciturn.kernel.learners.implicit_step import root
 from taciturn.kernel.learners.iterate import UNIT
-from taciturn.kernel.stream.passes import steps_of
-from taciturn.methods.implicit_step import root
 
 pytestmark = pytest.mark.privacy
 

@@ -13,9 +13,9 @@ from scipy.linalg import cho_factor, cho_solve
 from taciturn import QFTL, Box, L2Ball, OneHot, Problem, Squared, WholeSpace
 from taciturn.kernel.learners import qftl_loops as quadratic
 from taciturn.kernel.learners.exact_sums import MOST, in_units, unit_of
+from taciturn.kernel.learners.qftl_pass import Products
 from taciturn.kernel.problem.codes import set_code
 from taciturn.kernel.problem.svec import packed
-from taciturn.kernel.stream.passes import Products
 
 BLOCK = 2**17  # examples whose products are one call of a BLAS
 MAGNITUDES = [1.0, 2.0 - 2.0**-52, 1.0 - 2.0**-53, 0.3, math.sqrt(2.0), 1e-60, 1e60]

@@ -23,8 +23,8 @@ from taciturn.calibration.blt_fit import _fit, fitted, mean_squares
 from taciturn.kernel.accounting.unit import Participation
 from taciturn.kernel.mechanisms import blt
 from taciturn.kernel.mechanisms.blt import BLTCoder
+from taciturn.kernel.mechanisms.blt_pass import blt_errors
 from taciturn.kernel.mechanisms.decayed_blt import DecayedCoder
-from taciturn.kernel.stream.passes import blt_errors
 
 TABLE = {2**10: 3.27, 2**14: 4.16, 2**17: 4.85, 2**20: 5.56}
 

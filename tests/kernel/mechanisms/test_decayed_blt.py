@@ -35,8 +35,8 @@ from taciturn.audit.statistics import points_not_decided
 from taciturn.audit.verdict import game_of
 from taciturn.kernel.accounting.unit import EXAMPLE, ONCE, Participation
 from taciturn.kernel.learners.exact_sums import rounded
+from taciturn.kernel.mechanisms import prefix_sum_pass
 from taciturn.kernel.mechanisms.strategy import matrices, toeplitz_sensitivity
-from taciturn.kernel.stream import passes
 
 BUDGET = Privacy(10.0, 1e-6)
 FINE = 2.0**-20
@@ -86,7 +86,7 @@ def encoded(coder, rows, compiled):
     """All encoded rows, and the buffers after each; or after all, by compiled code."""
     secret = coder.start(rows.shape[1])[0]
     if compiled:
-        return passes.STRATEGIES[type(coder)](coder).encode(secret, rows, 1)[1]
+        return prefix_sum_pass.STRATEGIES[type(coder)](coder).encode(secret, rows, 1)[1]
     out = []
     for k, row in enumerate(rows, start=1):
         secret, more = coder.encode(secret, row, k)
@@ -145,7 +145,7 @@ def test_what_is_dropped_weighs_nothing():
     """Decoded without noise over several periods, the sums are the decayed sums to 1e-12 of the largest."""
     coder = DecayedBLT(3, 3).coder(None)
     rows = np.random.default_rng(2).uniform(-1.0, 1.0, (3 * coder.period, 2))
-    batch = passes.STRATEGIES[type(coder)](coder)
+    batch = prefix_sum_pass.STRATEGIES[type(coder)](coder)
     secret, public = coder.start(2)
     _, sums = batch.decode(public, batch.encode(secret, rows, 1)[1], 1, len(rows))
     expected = np.zeros_like(rows)

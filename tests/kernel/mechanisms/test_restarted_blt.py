@@ -27,11 +27,11 @@ from taciturn import (
 )
 from taciturn.calibration.blt_fit import fitted
 from taciturn.kernel.accounting.unit import EXAMPLE
+from taciturn.kernel.mechanisms import prefix_sum_pass
 from taciturn.kernel.mechanisms.blt import BLTCoder, RestartedCoder
 from taciturn.kernel.mechanisms.prefix_sum import LONGEST, Endless, LastingSums
 from taciturn.kernel.mechanisms.strategy import matrices
 from taciturn.kernel.noise.sampling import sampling_cost
-from taciturn.kernel.stream import passes
 
 BUDGET = Privacy(1.0, 1e-6)
 
@@ -65,7 +65,7 @@ def test_a_row_has_no_influence_beyond_its_block(compiled, place, n):
     for world in (rows, other):
         secret = coder.start(2)[0]
         if compiled:
-            encoded.append(passes.STRATEGIES[type(coder)](coder).encode(secret, world, 1)[1])
+            encoded.append(prefix_sum_pass.STRATEGIES[type(coder)](coder).encode(secret, world, 1)[1])
             continue
         lines = []
         for k, row in enumerate(world, start=1):

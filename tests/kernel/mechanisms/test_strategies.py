@@ -12,12 +12,12 @@ from hypothesis.extra.numpy import arrays
 
 from taciturn.calibration.blt_fit import fitted
 from taciturn.kernel.mechanisms import blt_loops as blt
+from taciturn.kernel.mechanisms import blt_pass, prefix_sum_pass
 from taciturn.kernel.mechanisms import lattice_loops as lattice
 from taciturn.kernel.mechanisms import tree_loops as tree
 from taciturn.kernel.mechanisms.blt import BLTCoder
 from taciturn.kernel.mechanisms.sqrt import RootCoder
 from taciturn.kernel.mechanisms.tree import TreeCoder
-from taciturn.kernel.stream import passes
 
 WIDTH = 3
 CODERS = {
@@ -43,7 +43,7 @@ def one_by_one(coder, rows):
 
 def at_once(coder, rows, cuts=()):
     """The same, many rows at a time."""
-    batch = passes.STRATEGIES[type(coder)](coder)
+    batch = prefix_sum_pass.STRATEGIES[type(coder)](coder)
     secret, public = coder.start(rows.shape[1])
     encoded, sums, k = [], [], 1
     for part in np.split(rows, sorted(cuts)):
@@ -84,13 +84,13 @@ def test_many_rows_are_a_product_of_matrices(name):
     np.testing.assert_allclose(encoded, C @ rows, atol=1e-12)
     np.testing.assert_allclose(sums, np.cumsum(rows, axis=0), atol=1e-11)
     noise = np.random.default_rng(3).normal(size=(len(C), WIDTH))
-    _, decoded = passes.STRATEGIES[type(coder)](coder).decode(coder.start(WIDTH)[1], noise, 1, 40)
+    _, decoded = prefix_sum_pass.STRATEGIES[type(coder)](coder).decode(coder.start(WIDTH)[1], noise, 1, 40)
     np.testing.assert_allclose(decoded, B @ noise, atol=1e-11)
 
 
 def in_parts(coder, rows, noise, steps, largest):
     """Noisy sums and memories by loops for each part: clipped, encoded, rounded under noise, decoded."""
-    batch, (secret, public) = passes.BLT(coder), coder.start(rows.shape[1])
+    batch, (secret, public) = blt_pass.BLT(coder), coder.start(rows.shape[1])
     secret, encoded = batch.encode(secret, lattice.clipped(rows, largest), 1)
     public, sums = batch.decode(public, lattice.add_noise_batch(encoded, steps, np.inf, noise), 1, len(rows))
     return secret, public, sums
@@ -114,7 +114,7 @@ def test_one_loop_adds_the_noise_of_its_parts(buffers, rows, cuts, seed):
     for part in np.split(np.arange(40), sorted(cuts)):
         if len(part):
             numbers = rows[part], noise[part], steps[part], largest[part]
-            *memories, sums = passes._blt_sums(coder, *memories, *numbers)
+            *memories, sums = blt_pass.blt_sums(coder, *memories, *numbers)
             result.append(sums)
     expected = in_parts(coder, rows, noise, steps, largest)
     np.testing.assert_array_equal(np.concatenate(result), expected[2])
@@ -156,7 +156,7 @@ def test_any_row_may_be_the_first(k):
     np.testing.assert_array_equal(tree.encode(row, k, moved), expected)
     np.testing.assert_array_equal(moved, secret["nodes"])
     public, total = coder.decode({"nodes": nodes}, expected.astype(float), k)
-    result, total_at_once = passes.Tree(coder).decode({"nodes": nodes}, expected.astype(float), k, 1)
+    result, total_at_once = prefix_sum_pass.Tree(coder).decode({"nodes": nodes}, expected.astype(float), k, 1)
     np.testing.assert_allclose(total_at_once[0], total, rtol=1e-13)
     np.testing.assert_allclose(result["nodes"], public["nodes"], rtol=1e-15)
 

@@ -17,10 +17,13 @@ import pytest
 from kernel.noise.draws import repeats
 from kernel.stream.streams import private, stream
 from taciturn import IGD, Gaussian, L2Ball, Logistic, Privacy, Private, Problem, every
+from taciturn.kernel.learners import ftrl_pass, igd_pass, qftl_pass, vector_sum
+from taciturn.kernel.mechanisms import lattice, prefix_sum_pass
 from taciturn.kernel.mechanisms import release_noise as releases
 from taciturn.kernel.noise import sampling
 from taciturn.kernel.noise.sampling import lattice_gumbel, lattice_normal, secret_bits, seeded_bits
-from taciturn.kernel.stream import passes
+from taciturn.kernel.problem import clipping_pass
+from taciturn.methods import averaged
 
 pytestmark = pytest.mark.privacy
 
@@ -176,9 +179,9 @@ def test_sources_are_forgotten(monkeypatch):
 # Ahead of the data.
 
 VERBS = ("absorb", "statistic", "encode")
-FAST = [(passes.Steps, "release"), (passes.Iterates, "__call__"), (passes.Means, "__call__")]
-FAST += [(passes.Products, "__call__"), (passes.VectorSums, "__call__")]
-FAST += [(passes.GaussianNoise, "add"), (passes.PrefixSumNoise, "add")]
+FAST = [(igd_pass.Steps, "release"), (igd_pass.Iterates, "__call__"), (averaged.Means, "__call__")]
+FAST += [(qftl_pass.Products, "__call__"), (vector_sum.VectorSums, "__call__")]
+FAST += [(lattice.GaussianNoise, "add"), (prefix_sum_pass.PrefixSumNoise, "add")]
 """What sees exact examples or statistics in compiled passes; private FTRL goes through a table of loops besides."""
 
 STREAMS = [
@@ -210,14 +213,14 @@ def watch(one: Private, monkeypatch) -> list[object]:
         return lambda *args, **kwargs: (events.append(name), verb(*args, **kwargs))[1]
 
     monkeypatch.setattr(releases, "secret_bits", asked)
-    for owner, name in ((Problem, "clip_block"), (passes.Clip, "dense")):
+    for owner, name in ((Problem, "clip_block"), (clipping_pass.Clip, "dense")):
         monkeypatch.setattr(owner, name, noted("block", getattr(owner, name)))
     verbs = [(owner, name) for owner in (type(one.learner), type(one.calibrated)) for name in VERBS]
     for owner, name in verbs + FAST:
         if hasattr(owner, name):
             monkeypatch.setattr(owner, name, noted("examples", getattr(owner, name)))
-    for coder, through in passes.THROUGH.items():
-        monkeypatch.setitem(passes.THROUGH, coder, noted("examples", through))
+    for coder, through in ftrl_pass.THROUGH.items():
+        monkeypatch.setitem(ftrl_pass.THROUGH, coder, noted("examples", through))
     return events
 
 

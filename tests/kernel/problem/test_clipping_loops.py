@@ -15,9 +15,9 @@ from hypothesis.extra.numpy import arrays
 
 from kernel.problem.sparse_inputs import noncanonical_csr
 from taciturn import InvalidInput, L2Ball, Logistic, OneHot, Problem, Softmax, Squared, WholeSpace
+from taciturn.kernel.problem.clipping_pass import clip_for
 from taciturn.kernel.problem.inputs import SparseRows, compressed
 from taciturn.kernel.problem.losses import Nearness
-from taciturn.kernel.stream.passes import clip_for
 
 pytestmark = pytest.mark.privacy
 

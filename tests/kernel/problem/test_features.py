@@ -27,10 +27,10 @@ from taciturn import (
     User,
     every,
 )
+from taciturn.kernel.problem.clipping_pass import clip_for
 from taciturn.kernel.problem.features import Chain, FeatureMap, mapped_rows, products
 from taciturn.kernel.problem.predict import coefficients
 from taciturn.kernel.stream.loop import without_influence
-from taciturn.kernel.stream.passes import clip_for
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from instances import Diagonal
 from taciturn import Box, HalfSpace, L1Ball, L2Ball, Simplex, WholeSpace
 from taciturn.kernel.problem import sets_loops as sets
 from taciturn.kernel.problem.codes import set_code
-from taciturn.kernel.stream.passes import project_batch
+from taciturn.kernel.problem.sets_pass import project_batch
 
 SETS = [
     WholeSpace(),

@@ -28,13 +28,14 @@ from taciturn import (
     averaged,
     every,
 )
-from taciturn.kernel.mechanisms import gaussian, prefix_sum
+from taciturn.kernel.learners import ftrl_pass, igd_pass
+from taciturn.kernel.mechanisms import gaussian, prefix_sum, prefix_sum_pass
 from taciturn.kernel.mechanisms.blt import BLTCoder, RestartedCoder
 from taciturn.kernel.mechanisms.decayed_blt import DecayedCoder, Lasting
 from taciturn.kernel.mechanisms.tree import TreeCoder
-from taciturn.kernel.problem import codes, losses, multiclass
+from taciturn.kernel.problem import clipping_pass, codes, losses, multiclass, sets_pass
 from taciturn.kernel.problem.scalar_loss import Smoothed
-from taciturn.kernel.stream import loop, passes
+from taciturn.kernel.stream import batch_pass, loop, passes
 from taciturn.kernel.stream.loop import Definition, pass_for
 from taciturn.methods import exponential, implicit_step
 
@@ -103,7 +104,7 @@ def test_these_are_the_tables():
     assert {type(ALL[learner]) for learner, _ in LEARNERS.values()} == set(passes.STATISTICS)
     assert {type(ALL[learner]).__name__ for learner, _ in LEARNERS.values()} == set(LEARNERS)
     assert set(MECHANISMS) == set(passes.NOISE)
-    assert set(CODERS) == set(OF) == set(passes.STRATEGIES) == {TreeCoder, *passes.THROUGH}
+    assert set(CODERS) == set(OF) == set(prefix_sum_pass.STRATEGIES) == {TreeCoder, *ftrl_pass.THROUGH}
     for kind, cases in MECHANISMS.items():
         assert all(type(private(*case).calibrated) is kind for case in cases)
     for kind, strategy in CODERS.items():
@@ -166,7 +167,10 @@ def test_noise_is_that_of_the_definition(kind):
 
 def assert_strategies_agree(coder):
     """Encoded rows, prefix sums and memories, in two parts."""
-    batch, rows = passes.STRATEGIES[type(coder)](coder), np.rint(np.random.default_rng(4).normal(size=(30, 2)) * 1e3)
+    batch, rows = (
+        prefix_sum_pass.STRATEGIES[type(coder)](coder),
+        np.rint(np.random.default_rng(4).normal(size=(30, 2)) * 1e3),
+    )
     (secret, public), encoded, sums = coder.start(2), [], []
     for k, row in enumerate(rows, start=1):
         secret, more = coder.encode(secret, row, k)
@@ -189,11 +193,11 @@ def test_strategies_are_those_of_the_definition(kind):
     assert_strategies_agree(OF[kind].coder(30))
 
 
-@pytest.mark.parametrize("kind", passes.THROUGH)
+@pytest.mark.parametrize("kind", ftrl_pass.THROUGH)
 def test_private_ftrl_through_a_strategy_is_the_definition(kind):
     """Every entry of the table of fused loops."""
     one = private("ftrl, hinge, ball", CODERS[kind], "every 7")
-    assert type(one._pass) is passes.FTRLPass
+    assert type(one._pass) is ftrl_pass.FTRLPass
     assert_agree("ftrl, hinge, ball", CODERS[kind], "every 7")
 
 
@@ -236,7 +240,7 @@ def test_noise_that_is_left_out_is_found(kind, monkeypatch):
 @pytest.mark.parametrize("kind", CODERS)
 def test_a_wrong_strategy_is_found(kind, monkeypatch):
     """Encoded rows, and prefix sums, that are off by a thousandth."""
-    own = passes.STRATEGIES[kind]
+    own = prefix_sum_pass.STRATEGIES[kind]
     for verb in ("encode", "decode"):
         with monkeypatch.context() as patch:
             patch.setattr(own, verb, off_by(getattr(own, verb), lambda rows: 1.001 * rows))
@@ -244,17 +248,17 @@ def test_a_wrong_strategy_is_found(kind, monkeypatch):
                 assert_strategies_agree(OF[kind].coder(30))
 
 
-@pytest.mark.parametrize("kind", passes.THROUGH)
+@pytest.mark.parametrize("kind", ftrl_pass.THROUGH)
 def test_a_wrong_loop_through_a_strategy_is_found(kind, monkeypatch):
     """Noisy sums that are shifted after they were decoded."""
-    honest = passes.THROUGH[kind]
+    honest = ftrl_pass.THROUGH[kind]
 
     def shifted(coder, block, *rest):
         after = honest(coder, block, *rest)
         block.noisy[:] += 1e-3
         return after
 
-    monkeypatch.setitem(passes.THROUGH, kind, shifted)
+    monkeypatch.setitem(ftrl_pass.THROUGH, kind, shifted)
     fast, slow = (replace(private("ftrl, hinge, ball", CODERS[kind], "every 7", c)) for c in (True, False))
     X, y = stream(fast.problem)
     noisy = [one.run(one.start(), X, y)[1].noisy for one in (fast, slow)]
@@ -269,7 +273,7 @@ def test_a_learner_s_subclass_runs_the_definition(name):
     """So does an average of one."""
     learner, mechanism = LEARNERS[name]
     own = disguised(ALL[learner])
-    assert passes.statistics_of(own) is passes.steps_of(own) is None
+    assert passes.statistics_of(own) is igd_pass.steps_of(own) is None
     assert by_definition(replace(private(learner, mechanism, "every 7"), learner=own))
     if name in ("IGD", "FadingIGD", "GIGA", "FTL"):
         mean = averaged(own, horizon=ROWS)
@@ -291,7 +295,7 @@ def test_a_problem_s_subclass_runs_the_definition(learner):
     changed = replace(inner, problem=own)
     changed = averaged(changed, horizon=ROWS) if inner is not made else changed
     assert type(changed.problem) is type(own)
-    assert passes.clip_for(own) is passes.statistics_of(changed) is passes.steps_of(changed) is None
+    assert clipping_pass.clip_for(own) is passes.statistics_of(changed) is igd_pass.steps_of(changed) is None
     assert loop.fast_clip(own, True) is None
     assert by_definition(replace(private(learner, mechanism, "every 7"), learner=changed))
 
@@ -364,7 +368,7 @@ def test_a_set_s_subclass_runs_the_definition(domain):
     if not isinstance(domain, WholeSpace):
         assert by_definition(Private(FTRL(ridged), BLT(), every(7), BUDGET, ROWS, seed=5))
         one = Private(QFTL(problem(Squared(), own)), BinaryTree(), every(7), BUDGET, ROWS, seed=5)
-        assert type(one._pass) is passes.BatchPass
+        assert type(one._pass) is batch_pass.BatchPass
         X, y = stream(one.problem)
         (_, shown), (_, defined) = (each.run(each.start(), X, y) for each in (one, replace(one, compiled=False)))
         np.testing.assert_allclose(shown.points, defined.points, rtol=0.0, atol=1e-9)
@@ -376,8 +380,8 @@ def test_rows_are_projected_by_a_subclass_s_own_verb():
             return np.append(super().project(x)[:-1], 0.0)
 
     rows = np.random.default_rng(5).normal(size=(6, 3))
-    assert (passes.project_batch(L2Ball(0.4), rows)[:, -1] != 0.0).all()
-    assert (passes.project_batch(Flat(0.4), rows)[:, -1] == 0.0).all()
+    assert (sets_pass.project_batch(L2Ball(0.4), rows)[:, -1] != 0.0).all()
+    assert (sets_pass.project_batch(Flat(0.4), rows)[:, -1] == 0.0).all()
 
 
 def test_a_constant_of_both_twins_is_the_same():

@@ -41,9 +41,11 @@ from taciturn import (
 )
 from taciturn.accounting.memory_store import IN_MEMORY
 from taciturn.core import private as private_module
+from taciturn.kernel.learners import igd_pass
 from taciturn.kernel.learners.vector_sum import VectorSum
+from taciturn.kernel.problem import clipping_pass
 from taciturn.kernel.problem.losses import Nearness
-from taciturn.kernel.stream import loop, passes
+from taciturn.kernel.stream import batch_pass, loop, passes
 from taciturn.kernel.stream.loop import Definition
 
 HORIZON = 40
@@ -120,7 +122,7 @@ def test_without_noise_the_exact_learner_is_released(recipe, schedule, compiled)
     private = RECIPES[recipe](PROBLEM, BUDGET, HORIZON, schedule=SCHEDULES[schedule], seed=1)
     private = silenced(passing(private, compiled))
     _, releases = private.run(private.start(), X, Y)
-    V, y = (passes.clip_for(PROBLEM).dense if compiled else PROBLEM.clip_block)(X, Y)
+    V, y = (clipping_pass.clip_for(PROBLEM).dense if compiled else PROBLEM.clip_block)(X, Y)
     assert releases[-1].t == HORIZON
     for release in releases:
         exact = learnt(private, private.learner.start(), 0, V[: release.t], y[: release.t])["x"]
@@ -281,9 +283,9 @@ VERBS = {  # of each pass, what a block of a stream goes through, and which of i
     True: {"iterate pass": 3, "statistics": 4, "decisions": 0},
 }
 PARTS = {
-    "iterate pass": (passes.IteratePass, "__call__"),
-    "statistics": (passes.Iterates, "__call__"),
-    "decisions": (passes.Iterates, "decide"),
+    "iterate pass": (igd_pass.IteratePass, "__call__"),
+    "statistics": (igd_pass.Iterates, "__call__"),
+    "decisions": (igd_pass.Iterates, "decide"),
 }
 BOTH_VERBS = [(compiled, verb) for compiled in VERBS for verb in VERBS[compiled]]
 
@@ -292,7 +294,7 @@ def in_batches(monkeypatch):
     """Let iterate learners go through the batch pass, as if no loop made steps and noise at once."""
 
     def find(learner, calibrated):
-        return passes.BatchPass(passes.statistics_of(learner), passes.noise_of(calibrated))
+        return batch_pass.BatchPass(passes.statistics_of(learner), passes.noise_of(calibrated))
 
     monkeypatch.setattr(passes, "find", find)
 
@@ -506,7 +508,7 @@ def test_what_a_broken_learner_hands_over_is_kept_in_range(monkeypatch, compiled
     magnitude = private.learner.certificate.magnitude
     if compiled:
         in_batches(monkeypatch)
-        monkeypatch.setattr(passes.Iterates, "__call__", lambda self, exact, *_: (exact, np.full((1, 4), wild)))
+        monkeypatch.setattr(igd_pass.Iterates, "__call__", lambda self, exact, *_: (exact, np.full((1, 4), wild)))
     else:
         monkeypatch.setattr(IGD, "statistic", lambda self, exact, t: (exact, np.full(4, wild)))
     _, (release,) = private.run(private.start(), X[:1], Y[:1])

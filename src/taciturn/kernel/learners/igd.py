@@ -17,12 +17,12 @@ from taciturn.kernel.accounting.gdp import Privacy
 from taciturn.kernel.arrays import Array, Arrays
 from taciturn.kernel.errors import Unprovable, positive
 from taciturn.kernel.learners.contributions import rests
+from taciturn.kernel.learners.implicit_step import implicit_step, prox_in_set, steps_by_slopes
 from taciturn.kernel.learners.iterate import MOVED_BY, UNIT, IterateLearner, check_solvable
 from taciturn.kernel.problem.problem import Problem
 from taciturn.kernel.problem.scalar_loss import ScalarLoss, Smoothed, Values
 from taciturn.kernel.problem.sets import WholeSpace
 from taciturn.kernel.stream.protocols import Certificate
-from taciturn.methods.implicit_step import implicit_step, prox_in_set, steps_by_slopes
 
 
 @dataclass(frozen=True)

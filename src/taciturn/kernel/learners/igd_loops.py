@@ -1,7 +1,8 @@
 """Steps of iterate learners (IGD, FadingIGD, GIGA), example by example.
 
 Slow twins: `absorb` of `taciturn.kernel.learners.igd.IGD`, `taciturn.kernel.learners.igd.FadingIGD` and
-`taciturn.methods.giga.GIGA`, and `taciturn.methods.implicit_step.prox_in_set`, whose docstring has the formulas.
+`taciturn.methods.giga.GIGA`, and `prox_in_set` of `taciturn.kernel.learners.implicit_step`, whose docstring has the
+formulas.
 """
 
 from __future__ import annotations

@@ -31,7 +31,8 @@ from taciturn.kernel.problem.scalar_loss import Values
 from taciturn.kernel.problem.svec import unpacked
 from taciturn.kernel.stream.protocols import Certificate, Learner, centered, length_from
 
-_MOST = 2**17  # examples whose products float64 adds up exactly
+MOST_AT_ONCE = 2**17
+"""Examples whose products float64 adds up exactly."""
 _LABEL_WEIGHT = 2.0**-8  # noise of the matrix, as a share of that of the vector, where only labels are protected
 _LEAST = 1e-12  # keeps a matrix of zeros invertible, should there be neither ridge nor noise
 
@@ -160,8 +161,8 @@ class QFTL(Learner):
     def absorb(self, exact: Arrays, t: int, X: Array, y: Array, point: Array) -> Arrays:
         """Integer products, added up since the last release: exactly, so in any order."""
         total = exact["sum"]
-        for start in range(0, len(y), _MOST):
-            V, Y = self.factors(X[start : start + _MOST], y[start : start + _MOST])
+        for start in range(0, len(y), MOST_AT_ONCE):
+            V, Y = self.factors(X[start : start + MOST_AT_ONCE], y[start : start + MOST_AT_ONCE])
             sums = np.concatenate([(V.T @ V)[self.upper], (Y.T @ V).ravel()])
             total = total + sums.astype(np.int64)
         return {"sum": total}

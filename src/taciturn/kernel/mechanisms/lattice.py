@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from taciturn.kernel.arrays import Array, Arrays, Integers
 from taciturn.kernel.errors import InvalidInput, Unprovable
 from taciturn.kernel.mechanisms.release_noise import NoiseByRelease
 from taciturn.kernel.noise.sampling import LARGEST_SCALE, SMALLEST_SCALE, Bits, lattice_normal
+from taciturn.kernel.stream.batch_pass import Noisy
 from taciturn.kernel.stream.protocols import damaged
 
 TRIES = 8
@@ -166,3 +168,21 @@ def ideal_mu(privacy: Privacy, sampling: Cost) -> float:
             "delta, such as 1e-9, or publish less often."
         )
     return mu_of(epsilon, delta)
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianNoise:
+    """Independent Gaussian noise on a lattice. Slow twin: `OnLattice`."""
+
+    calibrated: OnLattice
+
+    def draw(self, seed: int | None, k: int, count: int) -> Integers:
+        """A row for each release."""
+        return self.calibrated.noise(seed, k, count)
+
+    def add(self, secret: Arrays, public: Arrays, statistics: Array, k: int, noise: Integers) -> Noisy:
+        """In one compiled loop."""
+        from taciturn.kernel.mechanisms import lattice_loops as lattice
+
+        sd, step = self.calibrated.levels_of(k, len(statistics))
+        return Noisy(secret, public, lattice.add_noise_batch(statistics, step, self.calibrated.magnitude, noise), sd)

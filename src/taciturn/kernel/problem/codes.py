@@ -5,11 +5,11 @@ Only exact types have a code; a subclass, or a class of a user, has none and run
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from taciturn.kernel.problem import losses, multiclass, sets
 from taciturn.kernel.problem.scalar_loss import Smoothed
-from taciturn.methods.weighted import Weighted
 
 Code = tuple[int, float, float]
 """A number and two parameters."""
@@ -34,10 +34,7 @@ IMPLICIT, FADING, GRADIENT, PRINTED = range(4)
 """Steps: with the ridge, or a fading one's strength, and with the delay, or the first round that moves."""
 
 TIE = 2.0**-40
-"""As in `taciturn.kernel.problem.multiclass`; here, since compiled code in the cache is bound to this folder's text."""
-
-TINY = 1e-280
-"""As in `taciturn.methods.implicit_step`; here, since compiled code in the cache is bound to this folder's text."""
+"""As in `taciturn.kernel.problem.multiclass`; here, since compiled code in the cache is bound to this file's text."""
 
 Leader = tuple[Code, Code, float, float, float, float]
 """A regularised leader: loss, set, the most a slope and an entry of a contribution can be, lattice, and curvature."""
@@ -53,6 +50,9 @@ _LOSSES: dict[type, int] = {
     multiclass.Softmax: SOFTMAX,
     multiclass.OneHot: ONE_HOT,
 }
+REGISTERED: dict[type, Callable[[Any, float], Code | None]] = {}
+"""The numbers of losses that are defined elsewhere, by their exact type, with the width of a smoothed kink."""
+
 _MULTI_HINGE = (MULTI_HINGE, 0.0, 0.0)
 
 
@@ -61,15 +61,15 @@ def loss_code(loss: Any) -> Code | None:
 
     >>> loss_code(losses.Quantile(0.9))
     (3, 0.9, 0.0)
+    >>> from taciturn.methods.weighted import Weighted
     >>> loss_code(Weighted(losses.Hinge(), negative=0.25))
     (2, 0.75, 0.0)
     """
     width = 0.0
     if type(loss) is Smoothed:
         loss, width = loss.loss, float(loss.width)
-    if type(loss) is Weighted:
-        number = _LOSSES.get(type(loss.loss))
-        return (number, loss.positive - loss.negative, width) if number in (LOGISTIC, HINGE) else None
+    if type(loss) in REGISTERED:
+        return REGISTERED[type(loss)](loss, width)
     number = _LOSSES.get(type(loss))
     parameter = float(getattr(loss, "level", getattr(loss, "width", 0.0)))
     return None if number is None else (number, parameter, width)

@@ -295,3 +295,17 @@ def compressed(source: SparseRows) -> CompressedRows | None:
     if matrix.dtype.kind not in "biuf":
         return None
     return CompressedRows(source.starts, matrix.indices, matrix.data, source.shape[1])
+
+
+def as_parts(rows: Rows) -> tuple[Array, Integers, Integers, Array]:
+    """Dense or compressed rows as one type for compiled code: dense rows, and CSR arrays, one of the two empty.
+
+    >>> [part.shape for part in as_parts(np.ones((2, 3)))]
+    [(2, 3), (0,), (0,), (0,)]
+    """
+    if isinstance(rows, CompressedRows):
+        return np.empty((0, rows.width)), rows.starts, rows.columns, rows.entries
+    return rows, _NO_INTEGERS, _NO_INTEGERS, _NO_NUMBERS
+
+
+_NO_INTEGERS, _NO_NUMBERS = np.empty(0, dtype=np.int64), np.empty(0)

@@ -458,9 +458,9 @@ def fast_clip(problem: Any, compiled: bool) -> Any:
     """The compiled clipping for this exact type of problem, or None."""
     if not compiled:
         return None
-    from taciturn.kernel.stream import passes
+    from taciturn.kernel.problem.clipping_pass import clip_for
 
-    return passes.clip_for(problem)
+    return clip_for(problem)
 
 
 def statistics(learner: Learner, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:

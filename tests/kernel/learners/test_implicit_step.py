@@ -15,7 +15,7 @@ from instances import LOSSES, SETS, labels_of
 from kernel.learners import reference
 from kernel.learners.cases import VECTOR_LOSSES
 from taciturn import IGD, Absolute, Box, Hinge, L2Ball, Logistic, Problem, Quantile, Unprovable, WholeSpace
-from taciturn.methods.implicit_step import implicit_step
+from taciturn.kernel.learners.implicit_step import implicit_step
 
 UNIT = 2.0**-53
 NOWHERE = np.zeros(0)
