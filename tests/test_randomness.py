@@ -198,9 +198,13 @@ def test_bandits_draw_choices_and_no_noise():
 
 MEETING = {
     "taciturn.kernel.stream.loop",  # one release at a time: the definition
-    "taciturn.kernel.stream.passes",  # the same, many releases at once
+    "taciturn.kernel.stream.passes",  # the table of what does the same for many releases at once
     "taciturn.kernel.learners.ftrl_loops",  # noise feeds back: FTRL and BLT
+    "taciturn.kernel.learners.ftrl_pass",
     "taciturn.kernel.learners.igd_loops",  # noise feeds back: IGD and independent noise
+    "taciturn.kernel.learners.igd_pass",
+    "taciturn.kernel.mechanisms.blt_pass",  # many releases of sums
+    "taciturn.kernel.mechanisms.prefix_sum_pass",
     "taciturn.methods.objective_perturbation",  # noise in the objective itself
 }
 DEFINED = {"taciturn.kernel.noise", "taciturn.kernel.mechanisms", "taciturn.methods.exponential"}
@@ -208,10 +212,10 @@ DEFINED = {"taciturn.kernel.noise", "taciturn.kernel.mechanisms", "taciturn.meth
 
 ADDED = {
     "taciturn.kernel.stream.loop": 2,
-    "taciturn.kernel.stream.passes": 2,
     "taciturn.kernel.learners.ftrl_loops": 1,
     "taciturn.kernel.mechanisms.blt_loops": 1,
     "taciturn.kernel.mechanisms.lattice_loops": 1,
+    "taciturn.kernel.mechanisms.prefix_sum_pass": 1,
     "taciturn.methods.objective_perturbation": 1,
 }
 """How many times noise is added to exact data, where; integers to integers. The random linear term of objective
@@ -360,7 +364,7 @@ def test_the_places_are_there():
     for module in (
         "taciturn.kernel.stream.loop",
         "taciturn.methods.objective_perturbation",
-        "taciturn.kernel.stream.passes",
+        "taciturn.kernel.mechanisms.prefix_sum_pass",
     ):
         kinds = {what.split()[0] for _, what in touches(ast.parse(MODULES[module].read_text(encoding="utf-8")))}
         assert kinds == {"draws", "encodes"}, module
