@@ -6,7 +6,7 @@ import math
 import os
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -20,15 +20,17 @@ from taciturn.kernel.accounting.cost import Cost, total
 from taciturn.kernel.accounting.gdp import Privacy, epsilon_of
 from taciturn.kernel.accounting.guarantee import Guarantee
 from taciturn.kernel.accounting.unit import EXAMPLE, Unit
-from taciturn.kernel.arrays import Array
+from taciturn.kernel.arrays import Array, Integers
 from taciturn.kernel.learners.contributions import stated_outside
-from taciturn.kernel.noise.sampling import REACH, lattice_normal, sampling_cost, secret_bits, seeded_bits
+from taciturn.kernel.noise.needed import NoiseNeeded
+from taciturn.kernel.noise.sampling import REACH, sampling_cost
 from taciturn.kernel.problem.losses import Huber, Logistic
 from taciturn.kernel.problem.problem import Problem
 from taciturn.kernel.problem.scalar_loss import ScalarLoss, check_slopes
 from taciturn.kernel.problem.sets import L2Ball, WholeSpace
 from taciturn.kernel.stream.loop import fast_clip
 from taciturn.kernel.stream.participation import Layers
+from taciturn.kernel.stream.privatize import of_a_tilted_minimiser
 from taciturn.kernel.stream.protocols import Calibrated, Certificate, damaged
 from taciturn.kernel.stream.release import Release, Releases
 from taciturn.kernel.stream.schedule import Timetable, at
@@ -125,10 +127,8 @@ class ObjectivePerturbation(Accounted):
             )
         clip = fast_clip(self.problem, compiled=True)
         V, labels = self.problem.clip_block(source[:], labels) if clip is None else clip.dense(source[:], labels)
-        tilt = self._draw()
-        (drawn,) = self._output.noise(self.seed, 1, 1)
-        _, encoded = self._output.encode({}, self._minimiser(V, labels, tilt), 1)
-        _, noisy, sd = self._output.decode({}, encoded + drawn, 1)
+        tilt = NoiseNeeded("normal", (self.problem.size,), _SCALE)
+        noisy, sd = of_a_tilted_minimiser(partial(self._minimiser, V, labels), tilt, self._output, self.seed)
         points = np.array(noisy)[None, :]
         rounds, noise_sd = np.array([self.horizon]), np.array([sd])
         releases = Releases(rounds, 1, points.copy(), points, noise_sd, self.seed is not None)
@@ -253,13 +253,10 @@ class ObjectivePerturbation(Accounted):
         """Standard deviation of the entries of the linear term; public."""
         return self.problem.gradient_diameter / self._shift
 
-    def _draw(self) -> Array:
-        """The linear term."""
-        bits = secret_bits() if self.seed is None else seeded_bits(self.seed, -1)
-        return np.asarray(lattice_normal(_SCALE, (self.problem.size,), bits) * (self.tilt_sd / _SCALE))
-
-    def _minimiser(self, X: Array, y: Array, tilt: Array) -> Array:
+    def _minimiser(self, X: Array, y: Array, steps: Integers) -> Array:
+        """The minimiser under a linear term that is given in steps of its lattice."""
         p = self.problem
+        tilt = np.asarray(steps * (self.tilt_sd / _SCALE))
         start = np.zeros(p.size)
         objective = Scalars(p, X, y, p.ridge, 0.0, tilt / self.horizon)
         ball = L2Ball(self._longest)  # which has the minimiser inside

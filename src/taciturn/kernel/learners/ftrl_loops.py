@@ -15,8 +15,9 @@ import numpy as np
 
 from taciturn.kernel.dot import along, dots_at
 from taciturn.kernel.jit import compiled, inlined
-from taciturn.kernel.lanes import LANES, add_up, between, floor, put, rint, take, zeros
+from taciturn.kernel.lanes import LANES, add_up, between, put, rint, take, zeros
 from taciturn.kernel.mechanisms.blt_loops import remembered
+from taciturn.kernel.mechanisms.lattice_loops import noisy_steps
 from taciturn.kernel.problem.clipping_loops import clip_one
 from taciturn.kernel.problem.codes import MULTI_HINGE, ONE_HOT, SOFTMAX, Code, Leader
 from taciturn.kernel.problem.losses_loops import slope
@@ -91,7 +92,7 @@ def _noisy_sum(
         row = between(take(total, j, left), -most, most)
         put(total, j, left, zeros())
         encoded = row + remembered(encoder, row, j)
-        noisy_row = (floor(encoded * to_steps + 0.5) + take(noise, k * size + j, left)) * from_steps
+        noisy_row = noisy_steps(encoded, to_steps, noise, k * size + j, left) * from_steps
         added = take(running, j, left) * decay + noisy_row + remembered(decoder, noisy_row, j)
         put(running, j, left, added)
         put(noisy, k * size + j, left, added)

@@ -14,7 +14,7 @@ from taciturn.kernel.learners.exact_sums import lattice_of
 from taciturn.kernel.learners.ftrl import FTRL
 from taciturn.kernel.mechanisms import prefix_sum
 from taciturn.kernel.mechanisms.blt import BLTCoder, RestartedCoder
-from taciturn.kernel.mechanisms.blt_pass import ERRORS_IN_BLOCK, encoder_of, errors_of_block
+from taciturn.kernel.mechanisms.blt_pass import ERRORS_IN_BLOCK, Cut, encoder_of, errors_of_block
 from taciturn.kernel.mechanisms.decayed_blt import DecayedCoder, exchanged
 from taciturn.kernel.mechanisms.prefix_sum_pass import KINDS, noise_sds
 from taciturn.kernel.problem.clipping_pass import Clip
@@ -231,14 +231,6 @@ class Block(NamedTuple):
         examples = self.t + first, self.X[first:last], self.y[first:last]
         rounds, strides = self.rounds[start:end], self.strides[start:end]
         return Block(*learner, *examples, rounds, strides, self.noisy[start:end], self.points[start:end])
-
-
-class Cut(NamedTuple):
-    """The noise of all rows that a block encodes, their lattice steps, and the bounds on statistics."""
-
-    noise: Integers
-    steps: Array
-    largest: Array
 
 
 Through = Callable[[Any, Block, Arrays, Arrays, int, Cut], tuple[Arrays, Arrays]]

@@ -10,41 +10,15 @@ from typing import Any
 import numpy as np
 
 from taciturn.kernel.jit import compiled, inlined
-from taciturn.kernel.lanes import LANES, between, floor, numbers, put, take, zeros
-
-
-@compiled
-def encode(rows: Any, decays: Any, weights: Any, buffers: Any) -> Any:
-    """`x_k + Σ om_i·s_i`, and then `s_i ← th_i·s_i + x_k`, for every row x_k; changes `buffers`."""
-    encoded, size, strategy = np.empty(rows.shape), rows.shape[1], (decays, weights, buffers)
-    for k in range(rows.shape[0]):
-        for j in range(0, size, LANES):
-            row = take(rows, k * size + j, size - j)
-            put(encoded, k * size + j, size - j, row + remembered(strategy, row, j))
-    return encoded
-
-
-@compiled
-def decode(noisy: Any, decays: Any, weights: Any, buffers: Any, total: Any, decay: float) -> Any:
-    """The same with the inverse's decays and weights, added up; changes `buffers` and `total`.
-
-    From one sum to the next the total is multiplied by `decay`, which is 1 for prefix sums.
-    """
-    sums, size, strategy = np.empty(noisy.shape), noisy.shape[1], (decays, weights, buffers)
-    for k in range(noisy.shape[0]):
-        for j in range(0, size, LANES):
-            row = take(noisy, k * size + j, size - j)
-            added = take(total, j, size - j) * decay + row + remembered(strategy, row, j)
-            put(total, j, size - j, added)
-            put(sums, k * size + j, size - j, added)
-    return sums
+from taciturn.kernel.lanes import LANES, between, numbers, put, take, zeros
+from taciturn.kernel.mechanisms.lattice_loops import noisy_steps
 
 
 @compiled
 def noisy_sums(
     rows: Any, largest: Any, steps: Any, noise: Any, encoder: Any, decoder: Any, total: Any, decay: float
 ) -> Any:
-    """Noisy prefix sums: clipping, `encode`, rounding, noise and `decode` in one loop, which writes nothing but sums.
+    """Noisy prefix sums: clipping, encoding, rounding, noise and decoding in one loop, which writes nothing but sums.
 
     `encoder` and `decoder` are decays, weights and buffers; changes both buffers and `total`. `decay` is that of sums.
     """
@@ -55,7 +29,7 @@ def noisy_sums(
             left, at = size - j, k * size + j
             row = between(numbers(take(rows, at, left)), -most, most)
             encoded = numbers(row + remembered(encoder, row, j))
-            noisy = (floor(encoded * per_step + 0.5) + take(noise, at, left)) * step
+            noisy = noisy_steps(encoded, per_step, noise, at, left) * step
             added = take(total, j, left) * decay + noisy + remembered(decoder, noisy, j)
             put(total, j, left, added)
             put(sums, at, left, added)

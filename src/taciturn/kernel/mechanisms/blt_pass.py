@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,60 +13,58 @@ from taciturn.kernel.mechanisms.blt import BLTCoder, RestartedCoder, coefficient
 from taciturn.kernel.mechanisms.decayed_blt import DecayedCoder, exchanged
 
 
-def blt_sums(
-    coder: BLTCoder, secret: Arrays, public: Arrays, rows: Array, noise: Integers, steps: Array, largest: Array
-) -> tuple[Arrays, Arrays, Array]:
-    """The new memories, and noisy prefix sums: all in one loop, which writes nothing but sums."""
+class Cut(NamedTuple):
+    """The noise of all rows that a block encodes, their lattice steps, and the bounds on statistics."""
+
+    noise: Integers
+    steps: Array
+    largest: Array
+
+    def part(self, at: slice) -> Cut:
+        """Those of some of the rows."""
+        return Cut(self.noise[at], self.steps[at], self.largest[at])
+
+
+Memories = tuple[Arrays, Arrays]
+"""The secret and the public memory of a strategy."""
+
+
+def blt_sums(coder: BLTCoder, memories: Memories, rows: Array, k: int, cut: Cut) -> tuple[Memories, Array]:
+    """The new memories, and noisy prefix sums from row k on: all in one loop, which writes nothing but sums."""
     from taciturn.kernel.mechanisms import blt_loops as blt
 
-    th, ph, om, inverse = coder.arrays
+    (secret, public), (th, ph, om, inverse) = memories, coder.arrays
     encoder, decoder, total = secret["buffers"].copy(), public["buffers"].copy(), public["sum"].copy()
-    sums = blt.noisy_sums(rows, largest, steps, noise, (th, om, encoder), (ph, inverse, decoder), total, 1.0)
-    return {"buffers": encoder}, {"buffers": decoder, "sum": total}, sums
+    sides = (th, om, encoder), (ph, inverse, decoder)
+    sums = blt.noisy_sums(rows, cut.largest, cut.steps, cut.noise, *sides, total, 1.0)
+    return ({"buffers": encoder}, {"buffers": decoder, "sum": total}), sums
 
 
-def restarted_sums(
-    coder: RestartedCoder,
-    secret: Arrays,
-    public: Arrays,
-    rows: Array,
-    k: int,
-    noise: Integers,
-    steps: Array,
-    largest: Array,
-) -> tuple[Arrays, Arrays, Array]:
-    """The same from row k on, block by block."""
+def restarted_sums(coder: RestartedCoder, memories: Memories, rows: Array, k: int, cut: Cut) -> tuple[Memories, Array]:
+    """The same block by block."""
     sums = np.empty(rows.shape)
     for start, end, _, place in coder.stretches(k, len(rows)):
         at = slice(start, end)
-        secret, public = coder.opened(secret, public, place)
-        secret, public, sums[at] = blt_sums(coder.inner, secret, public, rows[at], noise[at], steps[at], largest[at])
-    return secret, public, sums
+        memories = coder.opened(*memories, place)
+        memories, sums[at] = blt_sums(coder.inner, memories, rows[at], place, cut.part(at))
+    return memories, sums
 
 
-def decayed_sums(
-    coder: DecayedCoder,
-    secret: Arrays,
-    public: Arrays,
-    rows: Array,
-    k: int,
-    noise: Integers,
-    steps: Array,
-    largest: Array,
-) -> tuple[Arrays, Arrays, Array]:
-    """The same for decayed sums from row k on, with two sets of buffers where both are kept."""
+def decayed_sums(coder: DecayedCoder, memories: Memories, rows: Array, k: int, cut: Cut) -> tuple[Memories, Array]:
+    """The same for decayed sums, with two sets of buffers where both are kept."""
     from taciturn.kernel.mechanisms import blt_loops as blt
 
-    _, ph, _, inverse = coder.arrays
+    (secret, public), (_, ph, _, inverse) = memories, coder.arrays
     encoder, decoder, total = secret["buffers"].copy(), public["buffers"].copy(), public["sum"].copy()
     sums = np.empty(rows.shape)
     for start, end, both, full in coder.stretches(k, len(rows)):
         at = slice(start, end)
+        noise, steps, largest = cut.part(at)
         sides = encoder_of(coder, encoder, both), (ph, inverse, decoder)
-        sums[at] = blt.noisy_sums(rows[at], largest[at], steps[at], noise[at], *sides, total, coder.decay)
+        sums[at] = blt.noisy_sums(rows[at], largest, steps, noise, *sides, total, coder.decay)
         if full:
             encoder = exchanged(encoder)
-    return {"buffers": encoder}, {"buffers": decoder, "sum": total}, sums
+    return ({"buffers": encoder}, {"buffers": decoder, "sum": total}), sums
 
 
 def encoder_of(coder: DecayedCoder, buffers: Array, both: bool) -> tuple[Array, Array, Array]:
@@ -110,76 +108,3 @@ def errors_of_block(coder: BLTCoder | DecayedCoder, block: int) -> Array:
 def _settled(coder: DecayedCoder) -> Array:
     """The limit of the errors of decayed sums, for a block."""
     return fixed(np.full(ERRORS_IN_BLOCK, float(coder.error(math.inf))))
-
-
-@dataclass(frozen=True, eq=False)
-class BLT:
-    """Slow twin: `BLTCoder`."""
-
-    coder: BLTCoder
-
-    def encode(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
-        """Compiled."""
-        from taciturn.kernel.mechanisms import blt_loops as blt
-
-        th, _, om, _ = self.coder.arrays
-        buffers = secret["buffers"].copy()
-        return {"buffers": buffers}, blt.encode(rows, th, om, buffers)
-
-    def decode(self, public: Arrays, noisy: Array, k: int, count: int) -> tuple[Arrays, Array]:
-        """Compiled."""
-        from taciturn.kernel.mechanisms import blt_loops as blt
-
-        _, ph, _, om = self.coder.arrays
-        buffers, total = public["buffers"].copy(), public["sum"].copy()
-        return {"buffers": buffers, "sum": total}, blt.decode(noisy, ph, om, buffers, total, 1.0)
-
-
-@dataclass(frozen=True, eq=False)
-class Restarted:
-    """Slow twin: `RestartedCoder`."""
-
-    coder: RestartedCoder
-
-    def encode(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
-        """Compiled, block by block."""
-        encoded = np.empty(rows.shape)
-        for start, end, _, place in self.coder.stretches(k, len(rows)):
-            secret = self.coder.opened(secret, {}, place)[0]
-            secret, encoded[start:end] = BLT(self.coder.inner).encode(secret, rows[start:end], place)
-        return secret, encoded
-
-    def decode(self, public: Arrays, noisy: Array, k: int, count: int) -> tuple[Arrays, Array]:
-        """Compiled, block by block."""
-        sums = np.empty(noisy.shape)
-        for start, end, _, place in self.coder.stretches(k, count):
-            public = self.coder.opened({}, public, place)[1]
-            public, sums[start:end] = BLT(self.coder.inner).decode(public, noisy[start:end], place, end - start)
-        return public, sums
-
-
-@dataclass(frozen=True, eq=False)
-class Decayed:
-    """Slow twin: `DecayedCoder`."""
-
-    coder: DecayedCoder
-
-    def encode(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
-        """Compiled, stretch by stretch."""
-        from taciturn.kernel.mechanisms import blt_loops as blt
-
-        buffers = secret["buffers"].copy()
-        encoded = np.empty(rows.shape)
-        for start, end, both, full in self.coder.stretches(k, len(rows)):
-            encoded[start:end] = blt.encode(rows[start:end], *encoder_of(self.coder, buffers, both))
-            if full:
-                buffers = exchanged(buffers)
-        return {"buffers": buffers}, encoded
-
-    def decode(self, public: Arrays, noisy: Array, k: int, count: int) -> tuple[Arrays, Array]:
-        """Compiled."""
-        from taciturn.kernel.mechanisms import blt_loops as blt
-
-        _, ph, _, om = self.coder.arrays
-        buffers, total = public["buffers"].copy(), public["sum"].copy()
-        return {"buffers": buffers, "sum": total}, blt.decode(noisy, ph, om, buffers, total, self.coder.decay)

@@ -18,7 +18,8 @@ from taciturn.kernel.accounting.gdp import SMALLEST, Privacy, mu_of
 from taciturn.kernel.arrays import Array, Arrays, Integers
 from taciturn.kernel.errors import InvalidInput, Unprovable
 from taciturn.kernel.mechanisms.release_noise import NoiseByRelease
-from taciturn.kernel.noise.sampling import LARGEST_SCALE, SMALLEST_SCALE, Bits, lattice_normal
+from taciturn.kernel.noise.needed import NoiseNeeded
+from taciturn.kernel.noise.sampling import LARGEST_SCALE, SMALLEST_SCALE
 from taciturn.kernel.stream.batch_pass import Noisy
 from taciturn.kernel.stream.protocols import damaged
 
@@ -57,10 +58,10 @@ class OnLattice(NoiseByRelease):
         clipped = np.clip(np.nan_to_num(statistic), -self.magnitude, self.magnitude)
         return secret, np.floor(clipped / self.levels(k)[1] + 0.5).astype(np.int64)
 
-    def draw(self, releases: range, bits: Bits) -> Integers:
+    def needs(self, releases: range) -> NoiseNeeded:
         """Integer noise with the standard deviation of each release."""
         sd, step = self.levels_of(releases.start, len(releases))
-        return lattice_normal((sd / step)[:, None], (len(releases), self.size), bits)
+        return NoiseNeeded("normal", (len(releases), self.size), (sd / step)[:, None])
 
     def decode(self, public: Arrays, noisy: Integers, k: int) -> tuple[Arrays, Array, float]:
         """Integers times the step, which is a power of two."""

@@ -1,7 +1,7 @@
 """The loop from examples to releases.
 
-Exact data and noise meet here, in `taciturn.kernel.stream.passes` and in `taciturn.methods.objective_perturbation`, and
-nowhere else.
+Exact statistics and noise meet in `taciturn.kernel.stream.privatize`, and in the loops of compiled passes, and nowhere
+else.
 
 `Loop` cuts the examples of a call into blocks, maps and clips each block and passes it on. `Definition` is the pass
 that every other one is compared with: one release at a time, by the methods of the two protocols.
@@ -25,6 +25,7 @@ from taciturn.kernel.learners.contributions import entry
 from taciturn.kernel.problem.inputs import FLOAT, CompressedRows, Rows, Source, SparseRows, compressed
 from taciturn.kernel.problem.predict import as_point
 from taciturn.kernel.stream.block_sums import TWICE, BlockSums, Digest, as_sum, check_part, settings_of
+from taciturn.kernel.stream.privatize import privatize
 from taciturn.kernel.stream.protocols import Calibrated, Learner, SumLearner
 from taciturn.kernel.stream.release import Collected, Releases
 from taciturn.kernel.stream.schedule import At, Timetable
@@ -105,8 +106,7 @@ class Definition(Pass):
             drawn = next(noise)
             exact = learner.absorb(exact, t + start, X[start:end], y[start:end], point)
             exact, statistic = learner.statistic(exact, t + end)
-            secret, encoded = calibrated.encode(secret, statistic, k)
-            public, noisy, sd = calibrated.decode(public, encoded + drawn, k)
+            secret, public, noisy, sd = privatize(calibrated, secret, public, statistic, k, drawn)
             point = np.array(learner.decide(calibrated.examples_of(k, t + end), noisy, sd), dtype=np.float64)
             shown.add(noisy[None, :], point[None, :], np.array([sd]))
             start = end
@@ -123,8 +123,7 @@ class Definition(Pass):
         _, k, exact, secret, public, point = at
         for due, statistic, drawn in zip(rounds, statistics, noise, strict=True):
             k += 1
-            secret, encoded = calibrated.encode(secret, statistic, k)
-            public, noisy, sd = calibrated.decode(public, encoded + drawn, k)
+            secret, public, noisy, sd = privatize(calibrated, secret, public, statistic, k, drawn)
             point = np.array(learner.decide(calibrated.examples_of(k, int(due)), noisy, sd), dtype=np.float64)
             shown.add(noisy[None, :], point[None, :], np.array([sd]))
         return Standing(int(rounds[-1]), k, exact, secret, public, point)

@@ -28,7 +28,7 @@ from taciturn.kernel.learners.qftl_pass import PlayedArms, Products
 from taciturn.kernel.learners.vector_sum import VectorSum, VectorSums
 from taciturn.kernel.mechanisms import gaussian
 from taciturn.kernel.mechanisms.lattice import GaussianNoise, OnLattice
-from taciturn.kernel.mechanisms.prefix_sum_pass import KINDS, STRATEGIES, PrefixSumNoise
+from taciturn.kernel.mechanisms.prefix_sum_pass import KINDS, SUMS, PrefixSumNoise
 from taciturn.kernel.mechanisms.sqrt import RootCoder
 from taciturn.kernel.problem.problem import Problem
 from taciturn.kernel.stream.batch_pass import Adding, BatchPass, Noise, Statistics
@@ -91,7 +91,7 @@ def has_known_arrays(learner: Learner, calibrated: Calibrated) -> bool:
     coder = type(getattr(calibrated, "coder", None))
     learners = learner, getattr(learner, "learner", learner)  # a learner, and one whose iterates it averages
     of_learner = all(type(each) in (FTRL, *STATISTICS) for each in learners) and type(learner.problem) is Problem
-    return of_learner and type(calibrated) in NOISE and coder in (type(None), RootCoder, *STRATEGIES)
+    return of_learner and type(calibrated) in NOISE and coder in (type(None), RootCoder, *SUMS)
 
 
 STATISTICS: dict[type, Callable[[Any], Statistics | None]] = {
