@@ -346,7 +346,7 @@ MUTANTS = (
     ),
     Mutant(
         "a state of any settings goes on",
-        "core/accounted.py",
+        "kernel/stream/stream.py",
         "if state.settings == self.settings or state.settings != earlier_fingerprint(self):",
         "if state.settings == self.settings:",
     ),
@@ -370,7 +370,7 @@ MUTANTS = (
     ),
     Mutant(
         "sums of any number of rows of a user",
-        "core/private.py",
+        "kernel/stream/stream.py",
         "if rows != len(admission.excluded) or left_out != int(admission.excluded.sum()):",
         "if rows != len(admission.excluded):",
     ),

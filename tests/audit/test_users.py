@@ -45,13 +45,13 @@ from taciturn.audit.statistics import calls_differ
 from taciturn.audit.transcripts import Replayed
 from taciturn.audit.verdict import claimed_mu_of, game_of
 from taciturn.cli.app import app
-from taciturn.core import private as wiring
 from taciturn.kernel.accounting.unit import Example
 from taciturn.kernel.learners.vector_sum import VectorSum
 from taciturn.kernel.mechanisms import prefix_sum, release_noise
 from taciturn.kernel.mechanisms.strategy import matrices, sensitivity_to
 from taciturn.kernel.noise.sampling import seeded_bits
 from taciturn.kernel.stream import loop
+from taciturn.kernel.stream import stream as wiring
 from taciturn.kernel.stream.loop import Loop
 from taciturn.kernel.stream.participation import new_records
 from taciturn.kernel.stream.protocols import Certificate

@@ -30,7 +30,6 @@ from taciturn import (
 from taciturn.checks import ContractBroken, check_learner, checks_for
 from taciturn.checks.all import of_learner
 from taciturn.checks.suite import run_checks
-from taciturn.core import private as wiring
 from taciturn.kernel.learners import igd_pass
 from taciturn.kernel.learners.exact_sums import rounded
 from taciturn.kernel.learners.vector_sum import VectorSum
@@ -38,6 +37,7 @@ from taciturn.kernel.mechanisms import prefix_sum
 from taciturn.kernel.problem.losses import Nearness
 from taciturn.kernel.problem.sets import WholeSpace
 from taciturn.kernel.stream import loop, passes
+from taciturn.kernel.stream import stream as wiring
 from taciturn.kernel.stream.protocols import Certificate, Mechanism
 from taciturn.kernel.stream.schedule import Timetable
 

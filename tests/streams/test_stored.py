@@ -68,7 +68,7 @@ def test_a_stream_of_version_1_goes_on_and_its_next_state_is_of_today(store, mon
     users = np.arange(ROWS) % 15 if "rows_per_user" in changes else None
     ids = [users] if users is None else [users[:stop], users[stop:], users]
     with monkeypatch.context() as before:
-        before.setattr("taciturn.core.accounted.fingerprint", earlier_fingerprint)
+        before.setattr("taciturn.kernel.stream.stream.fingerprint", earlier_fingerprint)
         stream = StoredStream.create(store, "clicks", plan())
         learnt(stream, 0, stop, ids[0])
         stream.commit()

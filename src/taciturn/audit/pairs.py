@@ -3,7 +3,7 @@
 **Tight problems.** The tight problem of each algorithm is a pair of streams at the certified distance. It has linear
 losses with opposite slopes, on a line and without an active constraint, for algorithms that release iterates; opposite
 vectors for sums, and one vector in two classes for class sums; for PQFTL the pair of
-`taciturn.kernel.accounting.errata.quadratic_pair`, and for a bandit, with models of two arms, the same pair in one arm;
+`taciturn.kernel.learners.qftl.quadratic_pair`, and for a bandit, with models of two arms, the same pair in one arm;
 two experts for EWOO. The example that differs is the first for all but the printed GIGA, which forgets early ones.
 Under zero-out its neighbour is a row of zeros, and under "label" the same row with the opposite label.
 
@@ -31,8 +31,7 @@ from taciturn.checks.streams import generator
 from taciturn.core.private import Private
 from taciturn.errors import InvalidInput, float_or_nan, one_of, value_or_type
 from taciturn.kernel.accounting.gdp import Privacy
-from taciturn.kernel.accounting.guarantee import Neighbours
-from taciturn.kernel.accounting.unit import EXAMPLE, Unit, User
+from taciturn.kernel.accounting.unit import EXAMPLE, Neighbours, Unit, User
 from taciturn.kernel.arrays import Array, Integers
 from taciturn.kernel.learners.linear_bandit import LinearBandit
 from taciturn.kernel.learners.qftl import QFTL

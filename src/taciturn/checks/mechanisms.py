@@ -332,7 +332,7 @@ def noise_covers_all_rows_of_a_unit(case: MechanismCase) -> str:
     """
     if case.certificate.kind != "l2/entry":
         skip("the certificate's bound holds for all rows of a unit")
-    several = replace(case, stated=replace(case.certificate, participation=USER, paper=None))
+    several = replace(case, stated=replace(case.certificate, participation=USER))
     try:
         several.calibrated  # noqa: B018
     except (InvalidInput, Unprovable) as error:

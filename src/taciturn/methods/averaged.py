@@ -9,8 +9,6 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 
 from taciturn.errors import Unprovable, integer, one_of
-from taciturn.kernel.accounting import paper
-from taciturn.kernel.accounting.gdp import Privacy
 from taciturn.kernel.arrays import Array, Arrays, Integers
 from taciturn.kernel.learners.igd_pass import Steps, steps_of
 from taciturn.kernel.learners.iterate import IterateLearner
@@ -73,9 +71,7 @@ class Averaged(Learner):
         lemma = f"proof in taciturn.methods.averaged; {inner.lemma}"
         moved_by = "one example moves every later mean"
         basis: dict[str, Any] = {"rests_on": inner.rests_on, "by": inner.by}
-        return Certificate(
-            "l2", "tail", formula, self._sensitivity, inner.magnitude, moved_by, lemma, self._paper_noise, **basis
-        )
+        return Certificate("l2", "tail", formula, self._sensitivity, inner.magnitude, moved_by, lemma, **basis)
 
     def start(self) -> Arrays:
         """The learner's start, and an empty sum."""
@@ -112,13 +108,6 @@ class Averaged(Learner):
         rounding = 2.0 * t * 2.0**-53 * self.learner.longest_iterate * np.sqrt(self.statistic_size)
         mean = sums[t.astype(np.int64)] * (1.0 + 2.0 * t * 2.0**-53) / count
         return np.where(t >= self.first, mean + rounding, 0.0)
-
-    def _paper_noise(
-        self, privacy: Privacy, horizon: int, rounds: Array, reading: paper.Reading
-    ) -> tuple[Array, Privacy]:
-        """Algorithm 6, which adds noise once, to the mean after T examples."""
-        sd = paper.pol_noise(self.learner.steepest, privacy, horizon)
-        return np.full(len(rounds), sd), privacy
 
 
 @dataclass(frozen=True, eq=False)

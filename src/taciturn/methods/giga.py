@@ -10,8 +10,6 @@ from typing import Literal
 import numpy as np
 
 from taciturn.errors import Unprovable, one_of
-from taciturn.kernel.accounting import paper
-from taciturn.kernel.accounting.gdp import Privacy
 from taciturn.kernel.arrays import Array, Arrays
 from taciturn.kernel.learners.contributions import rests
 from taciturn.kernel.learners.igd_pass import STEPS, Iterates
@@ -85,14 +83,7 @@ class GIGA(IterateLearner):
             formula = f"{scale:.5g}/(t+{round(self.delay, 4):g})"
         lemma = "Lemma 5 of the paper, corrected; proof in taciturn.GIGA"
         made = partial(Certificate, "l2", "tail", formula, self._sensitivity, self.longest_iterate, MOVED_BY, lemma)
-        return made(self._paper_noise, **rests(self.problem))
-
-    def _paper_noise(
-        self, privacy: Privacy, horizon: int, rounds: Array, reading: paper.Reading
-    ) -> tuple[Array, Privacy]:
-        """`lam = 2G` as Algorithm 3 prints it, `2G/alpha` as Lemma 5 states it; G is the longest gradient of `f`."""
-        lam = 2.0 * self.steepest / (self.problem.ridge if reading == "proven" else 1.0)
-        return paper.pocp_noise(lam, privacy, horizon, rounds, reading)
+        return made(**rests(self.problem))
 
     def _sensitivity(self, t: Array) -> Array:
         reached = self.within_the_set(self.problem.gradient_diameter / self.inertia(t) + self.rounding(t))

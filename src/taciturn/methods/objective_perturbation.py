@@ -14,7 +14,7 @@ import numpy as np
 from taciturn.accounting.ledger import LedgerLike, as_ledger
 from taciturn.accounting.memory_store import IN_MEMORY
 from taciturn.calibration.mechanisms import Gaussian
-from taciturn.core.accounted import OTHER_SETTINGS, Accounted, Prepared, must_be_state
+from taciturn.core.accounted import Accounted
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, expect, integer, positive
 from taciturn.kernel.accounting.cost import Cost, total
 from taciturn.kernel.accounting.gdp import Privacy, epsilon_of
@@ -35,6 +35,7 @@ from taciturn.kernel.stream.protocols import Calibrated, Certificate, damaged
 from taciturn.kernel.stream.release import Release, Releases
 from taciturn.kernel.stream.schedule import Timetable, at
 from taciturn.kernel.stream.state import SIMULATION, State, first_state, following, new_name, read_state
+from taciturn.kernel.stream.stream import OTHER_SETTINGS, Prepared, must_be_state
 from taciturn.methods.objective import delta_perturbed, epsilon_perturbed, log_moment, shift_of
 from taciturn.methods.optimize import Scalars, minimiser, rounding_slack, summands
 from taciturn.methods.weighted import unweighted

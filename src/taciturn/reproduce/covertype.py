@@ -30,13 +30,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from taciturn import IGD, QFTL, Hinge, L2Ball, Logistic, OneHot, Privacy, Problem, Squared, pgiga, pigd
-from taciturn._util.output import rounded_up
 from taciturn.datasets import Stream, covertype
 from taciturn.datasets.scaling import hats, to_norm_one
 from taciturn.datasets.split import split
 from taciturn.errors import integer
 from taciturn.estimators import settings as estimators
 from taciturn.estimators.stream import Stream as Learning
+from taciturn.kernel.accounting.rounding import rounded_up
 from taciturn.kernel.arrays import Array
 from taciturn.plan import Plan
 from taciturn.reproduce.plots import Curve, Panel, save_panels

@@ -30,7 +30,6 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from taciturn.accounting.ledger import Ledger
-from taciturn.core.accounted import Prepared
 from taciturn.core.private import Private
 from taciturn.errors import InvalidInput, StateConflict
 from taciturn.kernel.accounting.cost import FREE, Cost, Spent, total
@@ -43,6 +42,7 @@ from taciturn.kernel.stream.hashed_rows import HashedRows, Map
 from taciturn.kernel.stream.protocols import Learner
 from taciturn.kernel.stream.release import Releases
 from taciturn.kernel.stream.state import State, new_name, part_to_bytes, read_extra
+from taciturn.kernel.stream.stream import Prepared
 from taciturn.plan import Plan
 from taciturn.renewal import CHARGE
 from taciturn.store import Chunk, Lease, Request, Saved, Store

@@ -46,6 +46,7 @@ from taciturn.kernel.learners.vector_sum import VectorSum
 from taciturn.kernel.problem import clipping_pass
 from taciturn.kernel.problem.losses import Nearness
 from taciturn.kernel.stream import batch_pass, loop, passes
+from taciturn.kernel.stream import stream as stream_module
 from taciturn.kernel.stream.loop import Definition
 
 HORIZON = 40
@@ -558,9 +559,9 @@ def test_a_budget_is_no_ledger(seed):
 
 
 @pytest.mark.privacy
-@pytest.mark.parametrize("file", [LEDGER, private_module.__file__], ids=["ledger", "core"])
+@pytest.mark.parametrize("file", [LEDGER, (private_module.__file__, stream_module.__file__)], ids=["ledger", "core"])
 def test_wherever_a_run_is_entered_again_each_round_is_shown_once(file):
-    """At every bytecode of the ledger, and of `Private`."""
+    """At every bytecode of the ledger, and of `Private` and what it prepares by."""
     private = pigd(PROBLEM, BUDGET, HORIZON)
     private.run(private.start(), X[:2], Y[:2])
 

@@ -8,8 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from taciturn.kernel.accounting import paper
-from taciturn.kernel.accounting.gdp import Privacy
 from taciturn.kernel.arrays import Array, Arrays, Integers
 from taciturn.kernel.learners.contributions import rests
 from taciturn.kernel.learners.exact_sums import (
@@ -55,10 +53,9 @@ class VectorSum(Learner):
         bound = partial(entry_bound, moved, R, self.statistic_size)
         lemma = "the triangle inequality"
         norm = longest_row(R, R, self.statistic_size)
-        papers = self._paper_noise
         basis = rests(self.problem, moved, 2.0 * R if self.problem.neighbours in ("replace", "label") else R)
         made = partial(Certificate, "l2", "entry", f"{moved:.5g}", bound, R, MOVES_ITS_OWN, lemma)
-        return made(papers, MOST, norm=norm, steady=True, **basis)
+        return made(most=MOST, norm=norm, steady=True, **basis)
 
     def start(self) -> Arrays:
         """Nothing yet."""
@@ -83,12 +80,6 @@ class VectorSum(Learner):
     def decide(self, t: float, noisy: Array, noise_sd: float) -> Array:
         """The private sum itself."""
         return noisy
-
-    def _paper_noise(
-        self, privacy: Privacy, horizon: int, rounds: Array, reading: paper.Reading
-    ) -> tuple[Array, Privacy]:
-        """Algorithm 5, its two readings one."""
-        return np.full(len(rounds), paper.tree_noise(self.problem.norm_bound, privacy, horizon)), privacy
 
 
 @dataclass(frozen=True, eq=False)

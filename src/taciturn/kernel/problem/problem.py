@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from taciturn.kernel.accounting.guarantee import Neighbours
+from taciturn.kernel.accounting.unit import Neighbours
 from taciturn.kernel.arrays import Array
 from taciturn.kernel.errors import InvalidInput, Unprovable, expect, finite, integer, not_negative, one_of, positive
 from taciturn.kernel.problem.clipping import (

@@ -20,16 +20,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, field, fields
 from typing import Literal, get_args
 
 from taciturn.kernel.accounting.cost import Cost, gaussian
 from taciturn.kernel.accounting.gdp import Privacy
 from taciturn.kernel.arrays import Array
 from taciturn.kernel.errors import InvalidInput, integer, not_negative, one_of
+from taciturn.kernel.stream.protocols import Certificate
 
 Reading = Literal["printed", "proven"]
 PaperNoise = Callable[[Privacy, int, Array, Reading], tuple[Array, Privacy]]
 """From parameters, horizon, published rounds and reading: the standard deviation at each round, and the claim."""
+
+
+@dataclass(frozen=True)
+class PaperCertificate(Certificate):
+    """A certificate with the noise that the paper states for its learner, whatever that delivers."""
+
+    paper: PaperNoise | None = field(default=None, compare=False)
+
+    @classmethod
+    def of(cls, certificate: Certificate, paper: PaperNoise) -> PaperCertificate:
+        """A learner's certificate, with this noise."""
+        return cls(**{each.name: getattr(certificate, each.name) for each in fields(Certificate)}, paper=paper)
 
 
 def claim(privacy: Privacy) -> Privacy:

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from taciturn import InvalidInput, Privacy
-from taciturn.kernel.accounting import paper
+from taciturn.calibration import paper
+from taciturn.calibration.errata import ALPHAS, DELTAS, EPSILONS, HORIZONS, table
 from taciturn.kernel.accounting.cost import gaussian
-from taciturn.kernel.accounting.errata import ALPHAS, DELTAS, EPSILONS, HORIZONS, quadratic_pair, table
+from taciturn.kernel.learners.qftl import quadratic_pair
 
 ROWS = table()
 BY_SETTINGS = {(r.algorithm, r.reading, r.T, r.epsilon, r.delta, r.alpha): r for r in ROWS}

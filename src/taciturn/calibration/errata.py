@@ -1,7 +1,7 @@
 """The privacy that the paper's constants deliver, next to what its theorems claim.
 
 Jain, Kothari, Thakurta, *Differentially Private Online Learning*, Algorithms 1-6, with the noise of
-`accounting.paper` and the sensitivity that is true; `docs/errata.md` has the proofs. The worst case is taken: linear
+`calibration.paper` and the sensitivity that is true; `docs/errata.md` has the proofs. The worst case is taken: linear
 losses of opposite slope use the paper's Lipschitz constant L (or G, or R) to the full, so it cancels. The T - 1 updates
 of Algorithms 1-4 and 6 are counted as T. With `m` for `paper.noise_multiplier`:
 
@@ -28,10 +28,11 @@ from itertools import product
 import numpy as np
 from scipy.special import digamma
 
-from taciturn.kernel.accounting import paper
+from taciturn.calibration import paper
 from taciturn.kernel.accounting.cost import gaussian
 from taciturn.kernel.accounting.gdp import Privacy
-from taciturn.kernel.errors import integer, not_negative, positive
+from taciturn.kernel.errors import integer, positive
+from taciturn.kernel.learners.qftl import quadratic_pair
 
 HORIZONS = (1_000, 100_000, 500_000)
 EPSILONS = (0.01, 0.1, 1.0, 10.0, 20.0)
@@ -49,7 +50,7 @@ class Erratum:
     Attributes
     ----------
     algorithm, reading : str
-        The paper's name, and how its constants are read (`accounting.paper`); Algorithms 4-6 are only `"printed"`.
+        The paper's name, and how its constants are read (`calibration.paper`); Algorithms 4-6 are only `"printed"`.
     T, epsilon, delta : number
         The horizon and the paper's own parameters.
     alpha : float or None
@@ -100,26 +101,6 @@ def table(
     alphas = [positive("alpha", alpha, of_many=True) for alpha in alphas]
     settings = [(T, Privacy(epsilon, delta)) for T, epsilon, delta in product(horizons, epsilons, deltas)]
     return [_row(T, privacy, case) for T, privacy in settings for case in _cases(T, privacy, alphas)]
-
-
-def quadratic_pair(weight_v: float, weight_u: float, R: float = 1.0, R_y: float = 1.0) -> float:
-    """The largest `weight_v·‖v vᵀ - w wᵀ‖² + weight_u·‖y v - z w‖²`, Frobenius norm, `‖v‖, ‖w‖ ≤ R`, `|y|, |z| ≤ R_y`.
-
-    With the inverse variances of PQFTL's two trees as weights it is the mu² of one node of both trees.
-
-    *Proof.* Call the weights a and b, and let r, s be the norms and c the cosine of v and w. It is convex in (y, z),
-    so both are ±R_y; turning w round changes only c, so they differ in sign and c ≥ 0. What is left,
-    `a·(r⁴ + s⁴ - 2r²s²c²) + b·R_y²·(r² + s² + 2rsc)`, is largest at `c = min(1, b·R_y²/(2ars))`. There it grows with r
-    and s: for c < 1 it is `a·(r⁴ + s⁴) + b·R_y²·(r² + s²) + b²R_y⁴/(2a)`; for c = 1 and r ≥ s its slope in s is
-    `2(r + s)(b·R_y² - 2as(r - s)) > 0`, as `2ars ≤ b·R_y²`. So r = s = R. ∎ (c < 1 needs two dimensions.)
-
-    >>> quadratic_pair(1.0, 1.0)
-    4.5
-    """
-    weight_v, weight_u = positive("weight_v", weight_v), not_negative("weight_u", weight_u)
-    R, R_y = positive("R", R), not_negative("R_y", R_y)
-    c = min(1.0, weight_u * R_y**2 / (2.0 * weight_v * R**2))
-    return 2.0 * weight_v * R**4 * (1.0 - c * c) + 2.0 * weight_u * R**2 * R_y**2 * (1.0 + c)
 
 
 def _cases(T: int, privacy: Privacy, alphas: Sequence[float]) -> Iterator[Case]:

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taciturn import InvalidInput, Privacy
+from taciturn.calibration.paper import claim, delivered, noise_multiplier, parameters_claiming, pqftl_noise
 from taciturn.kernel.accounting.cost import gaussian
-from taciturn.kernel.accounting.paper import claim, delivered, noise_multiplier, parameters_claiming, pqftl_noise
 
 T = 100_000
 BUDGETS = st.builds(Privacy, st.floats(1e-3, 50.0), st.floats(1e-12, 0.4))
