@@ -198,10 +198,6 @@ BESIDE_KERNEL = ("numpy", "scipy.special", "scipy.linalg.blas", "numba", "llvmli
 """Packages that the kernel is built on; llvmlite is what Numba is built on."""
 
 KNOWN = {
-    ("taciturn.kernel.accounting.cost", "taciturn._util.output"),
-    ("taciturn.kernel.accounting.guarantee", "taciturn._util.html"),
-    ("taciturn.kernel.accounting.guarantee", "taciturn._util.output"),
-    ("taciturn.kernel.accounting.ledger_rules", "taciturn._util.output"),
     ("taciturn.kernel.arrow", "pyarrow"),
     ("taciturn.kernel.learners.bin_counts", "scipy.linalg"),
     ("taciturn.kernel.learners.bin_counts", "scipy.optimize"),
@@ -211,7 +207,7 @@ KNOWN = {
     ("taciturn.kernel.problem.clipping", "scipy.sparse"),
     ("taciturn.kernel.problem.inputs", "scipy.sparse"),
 }
-"""Holes in the wall that are not closed yet: what a learner decides by, and what an own file is missing for."""
+"""Holes in the wall that are not closed yet: none to `taciturn`, and packages that decisions and readers import."""
 
 
 def holes(module: str, source: str) -> set[tuple[str, str]]:
