@@ -106,6 +106,23 @@ class OnlyMany(RootCoder):
         return super().error(np.arange(1, len(k) + 1))
 
 
+class Magnified(RootCoder):
+    """The same with C three times as large: right in all else."""
+
+    sensitivity = property(lambda self: 3.0 * RootCoder.sensitivity.fget(self))
+    row_norm = property(lambda self: 3.0 * RootCoder.row_norm.fget(self))
+    rounding_error = property(lambda self: 3.0 * RootCoder.rounding_error.fget(self))
+
+    def encode(self, secret, row, k):
+        return super().encode(secret, 3.0 * row, k)
+
+    def decode(self, public, noisy, k):
+        return super().decode(public, noisy / 3.0, k)
+
+    def error(self, k):
+        return super().error(k) / 3.0
+
+
 class Narrow(RootCoder):
     """A row norm that rows exceed."""
 
@@ -164,6 +181,7 @@ class Overwriting(TreeCoder):
 
 STRATEGIES = {
     "sensitivity_bounds_the_columns": FalseColumn,
+    "no_entry_is_larger_than_one": Magnified,
     "sensitivity_to_bounds_every_pattern": TooFarApart,
     "matrices_factor_the_prefix_sum": Forgetting,
     "encoding_is_causal": Ahead,

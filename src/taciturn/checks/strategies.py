@@ -74,6 +74,16 @@ def sensitivity_bounds_the_columns(case: Strategy) -> str:
     return f"the longest column is {lengths[j] / stated:.1%} of what is stated"
 
 
+def no_entry_is_larger_than_one(case: Strategy) -> None:
+    """No entry of C is larger than 1: the sampler's share of the cost is computed from that."""
+    largest = float(np.max(np.abs(case.dense[1])))
+    demand(
+        largest <= 1.0 + 1e-9,
+        f"an entry of C is {largest:.6g}, for {case.n} rows",
+        "Divide C by its largest entry, and multiply B by it: the sums have the same noise.",
+    )
+
+
 def sensitivity_to_bounds_every_pattern(case: Strategy) -> str:
     """`sensitivity_to` bounds what all rows of a unit change, for every pattern of them; of long streams, for some.
 
@@ -215,6 +225,7 @@ CHECKS = (
     matrices_factor_the_prefix_sum,
     encoding_is_causal,
     sensitivity_bounds_the_columns,
+    no_entry_is_larger_than_one,
     sensitivity_to_bounds_every_pattern,
     errors_are_the_row_norms_of_the_decoder,
     row_norm_bounds_the_encoder,

@@ -222,7 +222,15 @@ def test_what_is_no_index_counts_nowhere(index):
 
 
 SECRET = 0.123456789
-ERRORS = ("ValueError", "KeyError", "ZeroDivisionError", "RecursionError", "MemoryError", "SystemExit")
+ERRORS = (
+    "ValueError",
+    "ZeroDivisionError",
+    "RecursionError",
+    "MemoryError",
+    "SystemExit",
+    "GeneratorExit",
+    "BaseException",
+)
 
 
 @dataclass(frozen=True)

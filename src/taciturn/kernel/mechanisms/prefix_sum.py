@@ -488,8 +488,9 @@ def reach(sensitivity: float, participation: Participation) -> float:
     """How far one unit moves all encoded rows together, as a multiple of how far it moves one entry of them.
 
     An entry moves by no more than all together, whose shift is charged as mu, rounding included. And entries of C are
-    at most 1, so an encoded row moves by at most Delta for each row of the unit, where all together move by
-    `sensitivity·Delta`. The sampler must reach `mu/reach` standard deviations, and a little further for rounding.
+    at most 1 (`Coder.sensitivity` states it, and `taciturn.checks.check_strategy` looks at them), so an encoded row
+    moves by at most Delta for each row of the unit, where all together move by `sensitivity·Delta`. The sampler must
+    reach `mu/reach` standard deviations, and a little further for rounding.
     """
     return max(sensitivity / participation.rows, 1.0)
 

@@ -47,7 +47,8 @@ class Certificate:
     formula : str
         `at(t)` as text, without the share of rounding errors.
     bound : callable
-        `at(t)` as a function: from an array of t to an array of bounds, rounding errors of the learner included.
+        `at(t)` as a function: from an array of t to an array of bounds, rounding errors of the learner included. It
+        rises or falls with t (entry): sums without a horizon ask for it at powers of two alone.
     magnitude : float
         The largest entry of an exact statistic (tail), or of one example's share of it (entry), for any data.
     moved_by : str
