@@ -23,6 +23,7 @@ from taciturn.columns.hashing import bucket_cache
 from taciturn.columns.kinds import INDICATOR, Categories, Hashed
 from taciturn.errors import InvalidInput, did_you_mean, expect, float_or_nan, integer
 from taciturn.kernel.arrays import Array
+from taciturn.kernel.problem.row_wise import RowWise
 
 Row: TypeAlias = "array[float]"
 
@@ -56,7 +57,7 @@ class Features(Protocol):
         """Which feature of a bad row is bad, as far as the name is public."""
 
 
-class NamedFeatures:
+class NamedFeatures(RowWise):
     """Features by declared names, a column each: a missing name is 0, and a name that was not declared is ignored.
 
     Names that look like those of river's `OneHotEncoder` are errors, or make a bad row if `on_bad` is "zero".
@@ -177,7 +178,7 @@ class NamedFeatures:
         return f"feature {bad!r}"
 
 
-class HashedFeatures:
+class HashedFeatures(RowWise):
     """Features by signed hashing: any name but `user` is hashed to a column and a sign, by `signed_bucket`.
 
     A row holds its columns first, then its entries. Without `signed` names that share a column are added up, for
@@ -228,7 +229,7 @@ class HashedFeatures:
         return "a feature"
 
 
-class ColumnFeatures:
+class ColumnFeatures(RowWise):
     """Features of declared columns; what an example lacks is missing in it, and other names are errors.
 
     Names that river's `OneHotEncoder` makes, as `country_DE`, stand for the category of a declared column `country`.

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from taciturn.kernel.arrays import Array
 from taciturn.kernel.errors import InvalidInput
 from taciturn.kernel.problem.inputs import FLOAT, Source, SparseRows, as_numbers, source_of
+from taciturn.kernel.problem.row_wise import row_wise
 
 
+@row_wise
 def as_rows(X: Any, y: Any, dimension: int) -> tuple[Source, Array]:
     """Convert features and labels to numbers, and check their shapes; missing labels are zeros.
 
@@ -41,6 +43,7 @@ def _shape_remedy(X: Any) -> str:
     return "For one example pass [x] and [y]; the intercept is appended for you."
 
 
+@row_wise
 def bad_labels(y: Array, kind: str, classes: int) -> NDArray[np.bool_]:
     """Mask of invalid labels: not finite, not -1 or +1 (`kind` "sign"), or not a class number (`kind` "class").
 
@@ -96,6 +99,7 @@ def longest_row(bound: float, dimension: int) -> float:
     return bound * (1.0 - max(1e-12, dimension * 2.0**-51))
 
 
+@row_wise
 def clip_rows(X: Array, bound: float) -> Array:
     """Clip rows to norm at most `bound`; rows are divided by their largest entry first, so that no norm overflows."""
     bound = longest_row(bound, X.shape[1])
@@ -107,6 +111,7 @@ def clip_rows(X: Array, bound: float) -> Array:
     return np.where(too_long, unit * (bound / np.maximum(length, 1.0)), X)
 
 
+@row_wise
 def clip_sparse_rows(X: Any, bound: float) -> tuple[Any, NDArray[np.bool_]]:
     """Clip rows of a SciPy sparse matrix to norm at most `bound`; return them and a mask of bad rows, which become 0.
 

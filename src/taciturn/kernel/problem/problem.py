@@ -25,13 +25,14 @@ from taciturn.kernel.problem.features import FeatureMap, mapped_dimension, mappe
 from taciturn.kernel.problem.inputs import FLOAT, CompressedRows, Source
 from taciturn.kernel.problem.multiclass import OneHot, ScoresLoss
 from taciturn.kernel.problem.predict import as_point, clipped_blocks
+from taciturn.kernel.problem.row_wise import RowWise
 from taciturn.kernel.problem.scalar_loss import ROUNDED_UP, ScalarLoss
 from taciturn.kernel.problem.sets import ConvexSet
 from taciturn.kernel.problem.vector_loss import VectorLoss
 
 
 @dataclass(frozen=True)
-class Problem:
+class Problem(RowWise):
     """Loss, convex set, public bounds, ridge and neighbour relation: `f(x) = loss(v·x, y) + (ridge/2)‖x‖²`.
 
     Every example is validated, mapped and clipped here, once: longer rows are scaled to norm `feature_bound`, larger
