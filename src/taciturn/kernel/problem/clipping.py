@@ -101,7 +101,11 @@ def longest_row(bound: float, dimension: int) -> float:
 
 @row_wise
 def clip_rows(X: Array, bound: float) -> Array:
-    """Clip rows to norm at most `bound`; rows are divided by their largest entry first, so that no norm overflows."""
+    """Clip rows to norm at most `bound`; rows are divided by their largest entry first, so that no norm overflows.
+
+    They are laid side by side before: NumPy adds up the squares of a row in another order where rows lie otherwise.
+    """
+    X = np.ascontiguousarray(X)
     bound = longest_row(bound, X.shape[1])
     largest = np.max(np.abs(X), axis=1, keepdims=True)
     unit = X / np.where(largest > 0.0, largest, 1.0)

@@ -100,7 +100,7 @@ class Chain(FeatureMap):
 
     def __call__(self, X: Array) -> Array:
         for part in self.maps:
-            X = part(X)
+            X = part(np.ascontiguousarray(X))  # what a map rounds may depend on how rows lie in memory
         return X
 
     def names(self, names: Sequence[str]) -> list[str]:
