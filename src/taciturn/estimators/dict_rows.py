@@ -12,7 +12,7 @@ import math
 import struct
 import warnings
 from array import array
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -137,16 +137,22 @@ class NamedFeatures(RowWise):
         for name in x.keys() - self._known:
             if not _is_indicator(x[name]):
                 continue
-            before = str(name)
-            while "_" in before:
-                before = before.rpartition("_")[0]
-                if before in self._known and before not in x:
-                    raise InvalidInput(
-                        f"this example has a name that begins with '{before}_' and is 0 or 1, and lacks the declared "
-                        f"feature {before!r}: so does river's OneHotEncoder make names of texts. Leave the encoder "
-                        f"out, and declare features=['{before}=...'] for each text, or columns={{'{before}': "
-                        "{'categories': [...]}}; or check how the declared name is spelt, if it is another feature."
-                    )
+            if (before := self._lacking(name, x)) is not None:
+                raise InvalidInput(
+                    f"this example has a name that begins with '{before}_' and is 0 or 1, and lacks the declared "
+                    f"feature {before!r}: so does river's OneHotEncoder make names of texts. Leave the encoder out, "
+                    f"and declare features=['{before}=...'] for each text, or columns={{'{before}': "
+                    "{'categories': [...]}}; or check how the declared name is spelt, if it is another feature."
+                )
+
+    def _lacking(self, name: Hashable, names: Container[Any]) -> str | None:
+        """The declared name that an undeclared one begins with, as a one-hot name does, and that is not among these."""
+        before = str(name)
+        while "_" in before:
+            before = before.rpartition("_")[0]
+            if before in self._known and before not in names:
+                return before
+        return None
 
     @property
     def bad_row(self) -> Row:
@@ -158,7 +164,8 @@ class NamedFeatures(RowWise):
     def table(self, X: Any) -> Array:
         columns = [j for j, name in enumerate(self.names) if name in X.columns]
         given = X[[self.names[j] for j in columns]]
-        if self._texts or not all(kind.kind in "biuf" for kind in given.dtypes):
+        one_hot = any(self._lacking(name, X.columns) is not None for name in set(X.columns) - self._known)
+        if self._texts or one_hot or not all(kind.kind in "biuf" for kind in given.dtypes):  # one-hot rows are bad
             return self.block([self.row(x) for x in X.to_dict("records")])
         rows = np.zeros((len(X), self.dimension))
         rows[:, columns] = given.to_numpy(dtype=np.float64, na_value=math.nan)
