@@ -10,22 +10,27 @@ from numpy.typing import NDArray
 
 from taciturn.kernel.arrays import Array
 from taciturn.kernel.errors import InvalidInput
-from taciturn.kernel.problem.inputs import FLOAT, Source, SparseRows, as_numbers, source_of
+from taciturn.kernel.problem.inputs import FLOAT, Source, SparseRows, as_number, as_numbers, source_of
 from taciturn.kernel.problem.row_wise import row_wise
 
 
 @row_wise
-def as_rows(X: Any, y: Any, dimension: int) -> tuple[Source, Array]:
+def as_rows(X: Any, y: Any, dimension: int, by_entry: bool = False) -> tuple[Source, Array]:
     """Convert features and labels to numbers, and check their shapes; missing labels are zeros.
 
-    Arrays of floats are not copied.
+    Arrays of floats are not copied. `by_entry` makes no number of an entry that is a list also where all are, which
+    would else be of another shape: whether it is an error must not depend on the other rows where bad ones are none.
 
     >>> as_rows([[1, 2]], None, dimension=2)
     (array([[1., 2.]]), array([0.]))
     """
     rows = X if type(X) is np.ndarray and X.dtype is FLOAT else source_of(X) or as_numbers(X)
+    if by_entry and isinstance(X, list | tuple) and len(rows.shape) > 2:
+        rows = np.array([[as_number(entry) for entry in row] for row in X])
     shape = rows.shape
     labels = np.zeros(shape[:1]) if y is None else as_numbers(y)
+    if by_entry and isinstance(y, list | tuple) and labels.ndim > 1:
+        labels = np.array([as_number(entry) for entry in y])
     if len(shape) != 2 or shape[1] != dimension or labels.shape != shape[:1]:
         raise InvalidInput(
             f"expected features of shape (n, {dimension}) and labels of shape (n,), got {shape} and "

@@ -161,12 +161,12 @@ def as_numbers(values: Any) -> Array:
         pass
     try:
         entries = np.asarray(values, dtype=object)
-        return np.array([_as_number(entry) for entry in entries.ravel()]).reshape(entries.shape)
+        return np.array([as_number(entry) for entry in entries.ravel()]).reshape(entries.shape)
     except ValueError:
         raise InvalidInput("examples must be rows of equal length, each of numbers.") from None
 
 
-def _as_number(entry: Any) -> float:
+def as_number(entry: Any) -> float:
     """Convert one entry to a float; NaN for dates, durations, sequences and the like."""
     if isinstance(entry, np.datetime64 | np.timedelta64) or (isinstance(entry, np.ndarray) and entry.ndim):
         return math.nan

@@ -249,7 +249,7 @@ class Problem(RowWise):
             return X, y  # what follows would change nothing, and take longer than to learn from a row
         if y is None and self.loss.labels != "none":
             raise InvalidInput(f"{type(self.loss).__name__} learns from labels. Give y, one label a row.")
-        rows, labels = as_rows(X, None if self.loss.labels == "none" else y, self.dimension)
+        rows, labels = as_rows(X, None if self.loss.labels == "none" else y, self.dimension, self.on_bad == "zero")
         return rows, self.in_own_units(labels)
 
     @cached_property
