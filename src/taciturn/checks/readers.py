@@ -208,7 +208,8 @@ def a_row_is_read_alike_wherever_it_stands(case: ReaderCase) -> None:
             if name not in alone:
                 alone[name] = case.encoded([row])
             alike = together.at(slice(i, i + 1)).same(alone[name])
-            fault = f"{name} is read otherwise alone than among {', '.join(other for other, _ in company)}"
+            others = ", ".join(other for other, _ in company[:3]) + (" …" if len(company) > 3 else "")
+            fault = f"{name} is read otherwise alone than among {others}"
             demand(alike, fault, _BY_ITSELF)
 
 
