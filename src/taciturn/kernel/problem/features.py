@@ -10,11 +10,12 @@ import numpy as np
 
 from taciturn.kernel.arrays import Array, fixed
 from taciturn.kernel.errors import InvalidInput, expect, integer
+from taciturn.kernel.problem.row_wise import RowWise, row_wise
 
 _MAP = "a frozen dataclass that is a FeatureMap"
 
 
-class FeatureMap(ABC):
+class FeatureMap(RowWise, ABC):
     """A public map from the features that a caller passes to those that are learnt from, applied before clipping.
 
     To add one, write a frozen dataclass of plain data (numbers, strings, tuples, arrays), which the hash of a stream's
@@ -99,7 +100,7 @@ class Chain(FeatureMap):
 
     def __call__(self, X: Array) -> Array:
         for part in self.maps:
-            X = part(X)
+            X = part(np.ascontiguousarray(X))  # what a map rounds may depend on how rows lie in memory
         return X
 
     def names(self, names: Sequence[str]) -> list[str]:
@@ -111,6 +112,7 @@ class Chain(FeatureMap):
         return ", then ".join(map(str, self.maps))
 
 
+@row_wise
 def mapped_rows(features: FeatureMap, X: Array) -> Array:
     """The images of raw rows; a row is NaN throughout if it is bad, or if its image is.
 
@@ -133,6 +135,7 @@ def mapped_rows(features: FeatureMap, X: Array) -> Array:
 _AT_ONCE = 16  # rows of one product
 
 
+@row_wise
 def products(X: Array, matrix: Array) -> Array:
     """`X @ matrix`, where the product of a row is a function of that row, to the bit, however many others there are.
 
