@@ -12,6 +12,10 @@ from hypothesis import settings
 HERE, ROOT = str(Path(__file__).parent), str(Path(__file__).parents[1])
 sys.path += [folder for folder in (HERE, ROOT) if folder not in sys.path]
 
+# One thread of BLAS, for processes that load NumPy from here on: workers, and those that tests start. Threads of one
+# that wait for each other beside other processes made a fit of a strategy take fifty times as long.
+os.environ.update({name: os.environ.get(name, "1") for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")})
+
 settings.register_profile("taciturn", deadline=None, derandomize=True, database=None)
 settings.load_profile("taciturn")
 

@@ -9,7 +9,8 @@ import ast
 
 import pytest
 
-from mutants import MUTANTS, PACKAGE, Mutant, Outcome, copied, outcome_of
+from cases import each
+from mutants import MUTANTS, PACKAGE, ROOT, SELECTED, Mutant, Outcome, copied, outcome_of
 
 ALWAYS = ("sensitivity halved", "seed fixed", "budget not charged")
 
@@ -54,7 +55,15 @@ def test_every_mutant_has_a_name_of_its_own_and_three_run_always():
     assert len(set(ALWAYS)) == 3
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+@each("selected", SELECTED)
+def test_what_is_selected_exists(selected):
+    """A file that has moved would end every run before its first test, and nothing would be caught."""
+    file, _, test = selected.partition("::")
+    source = (ROOT / "tests" / file).read_text(encoding="utf-8")
+    assert not test or f"\ndef {test.partition('[')[0]}(" in source
+
+
+@each("mutant", MUTANTS)
 def test_a_mutant_is_another_program(mutant):
     """Its text stands in the package, once, and what comes of it is still Python."""
     source = (PACKAGE / mutant.file).read_text(encoding="utf-8")

@@ -25,6 +25,7 @@ from scipy.sparse import csr_matrix
 from sklearn.utils import get_tags
 
 import taciturn
+from cases import each
 from taciturn import (
     BLT,
     EWOO,
@@ -885,9 +886,15 @@ def numbers_of(thing: Any) -> set[str]:
     }
 
 
-@pytest.mark.parametrize(
-    ("name", "thing"), sorted(dict(public()).items()), ids=lambda p: p if isinstance(p, str) else ""
-)
+def home_of(named: tuple[str, Any]) -> str:
+    """The module of a name, of which all cases are one test."""
+    return named[0].rpartition(".")[0]
+
+
+PUBLIC = sorted(dict(public()).items())
+
+
+@each("name, thing", PUBLIC)
 def test_every_number_has_an_entry(name, thing):
     """A public name that takes a number is in the list of cases with all of its numbers."""
     if name in RESULTS | UNCERTIFIED | INTERNAL:
@@ -953,9 +960,11 @@ def both(case: Case, names: Iterable[str], kind: str) -> tuple[Any, Any]:
     return case.make(**case.numbers | given), case.make(**case.numbers | same)
 
 
-EVERY_CASE = [pytest.param(case, id=f"{name}-{i}") for name, cases in CASES.items() for i, case in enumerate(cases)]
+EVERY_CASE = [(name, case) for name, cases in CASES.items() for case in cases]
 RUNNING = [
-    case for case in EVERY_CASE if not re.match(r"taciturn\.(accounting|audit|averages|estimators|regret)", case.id)
+    (name, case)
+    for name, case in EVERY_CASE
+    if not re.match(r"taciturn\.(accounting|audit|averages|estimators|regret)", name)
 ]
 """Cases of which streams can be run; estimators have run theirs once they are made."""
 
@@ -1003,28 +1012,22 @@ def certified(thing: Any) -> list[Any]:
     return [thing.mu] if isinstance(thing, Privacy) else []
 
 
-@pytest.mark.parametrize(
-    ("case", "kind"),
-    [
-        pytest.param(*case.values, kind, id=f"{case.id}-{kind}")
-        for case, kind in product(EVERY_CASE, FEW)
-        if kind == "half" or not case.id.startswith("taciturn.audit")  # which takes its time
-    ],
-)
-def test_any_type_is_as_good_as_pythons(case, kind):
+@each("name, case", EVERY_CASE, by=home_of)
+def test_any_type_is_as_good_as_pythons(name, case):
     """Stored numbers are Python's, and certificates, noise and guarantees those of the Python numbers: to the bit."""
-    given, same = both(case, case.numbers, kind)
-    assert seen(given) == seen(same)
+    for kind in FEW[:1] if name.startswith("taciturn.audit") else FEW:  # an audit takes its time
+        given, same = both(case, case.numbers, kind)
+        assert seen(given) == seen(same), kind
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", EVERY_CASE)
-def test_any_type_of_each_number_is_as_good_as_pythons(case):
+@each("name, case", EVERY_CASE, by=home_of)
+def test_any_type_of_each_number_is_as_good_as_pythons(name, case):
     """The same for each number alone, in every type."""
-    for name, value in case.numbers.items():
+    for number, value in case.numbers.items():
         for kind in kinds_for(value):
-            given, same = both(case, [name], kind)
-            assert seen(given) == seen(same), (name, kind)
+            given, same = both(case, [number], kind)
+            assert seen(given) == seen(same), (number, kind)
 
 
 def runs(thing: Any) -> list[Private]:
@@ -1070,8 +1073,8 @@ def released(private: Private, compiled: bool) -> list[Any]:
     return [releases.rounds.tolist(), releases.noisy.tolist(), releases.points.tolist(), releases.noise_sd.tolist()]
 
 
-@pytest.mark.parametrize("case", RUNNING)
-def test_a_run_is_that_of_the_python_number(case):
+@each("name, case", RUNNING, by=home_of)
+def test_a_run_is_that_of_the_python_number(name, case):
     """Short seeded streams release the same, compiled and by the definition."""
     for kind in ("half", "int8"):
         given, same = both(case, case.numbers, kind)
@@ -1085,13 +1088,13 @@ UNUSABLE = [TEXT, LIST, IMAGINARY, np.complex64(IMAGINARY), np.array([1.5, 2.5])
 
 
 @pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
-@pytest.mark.parametrize("case", EVERY_CASE)
-def test_what_is_no_number_is_rejected(case):
+@each("name, case", EVERY_CASE, by=home_of)
+def test_what_is_no_number_is_rejected(name, case):
     """Text, lists, complex numbers and NaN are rejected as invalid input, by every name alike."""
-    singles = [name for name, stated in case.numbers.items() if not isinstance(stated, tuple)]
-    for name, value in product([name for name in singles if case.make is not _certificate], UNUSABLE):
+    singles = [number for number, stated in case.numbers.items() if not isinstance(stated, tuple)]
+    for number, value in product(singles if case.make is not _certificate else [], UNUSABLE):
         with pytest.raises(InvalidInput):
-            case.make(**case.numbers | {name: value})
+            case.make(**case.numbers | {number: value})
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, "1.5", None])
@@ -1250,20 +1253,18 @@ def quoted(call: Callable[[], Any]) -> str | None:
 
 
 @pytest.mark.privacy
-@pytest.mark.parametrize("case", [case for case in EVERY_CASE if "errata" not in case.id])
-def test_no_setting_quotes_data_that_took_its_place(case):
+@each("name, case", [(name, case) for name, case in EVERY_CASE if "errata" not in name], by=home_of)
+def test_no_setting_quotes_data_that_took_its_place(name, case):
     """A column, a frame or a list in the place of a number is named by its type, and none of its values is shown."""
     said = [
-        quoted(lambda name=name, make=make: case.make(**case.numbers | {name: make()}))
-        for name, make in product(case.numbers, MARKED.values())
+        quoted(lambda number=number, make=make: case.make(**case.numbers | {number: make()}))
+        for number, make in product(case.numbers, MARKED.values())
     ]
     assert not [words for words in said if words]
 
 
 @pytest.mark.privacy
-@pytest.mark.parametrize(
-    ("name", "thing"), sorted(dict(public()).items()), ids=lambda p: p if isinstance(p, str) else ""
-)
+@each("name, thing", PUBLIC, by=home_of)
 def test_no_argument_quotes_data_that_took_its_place(name, thing):
     """The same for every argument of every public name, the others left out or None."""
     if (

@@ -95,10 +95,6 @@ def state_of(content: bytes, layers: Mapping[str, bytes] | None = None) -> dict[
     if (released := header.get("released")) is not None:  # stored beside the state, as it changes at a release only
         with np.load(io.BytesIO((layers or {})[released])) as file:
             arrays |= {name: file[name] for name in file.files}
-    arrays.pop("extra/written", None)
-    if (released := header.get("released")) is not None:  # stored beside the state, as it changes at a release only
-        with np.load(io.BytesIO((layers or {})[released])) as file:
-            arrays |= {name: file[name] for name in file.files}
     if "users/layers" in arrays:
         names = [str(name) for name in arrays.pop("users/layers")]
         arrays |= _merged([(layers or {})[name] for name in names])

@@ -100,7 +100,8 @@ def sent(client: Client, address: str, secret: str, name: str, rows: list[dict[s
         client.learn(name, rows[:130], key=key)
     lines = "".join(f"{json.dumps(row)}\n" for row in rows[130:300])
     headers = {"Authorization": f"Bearer {secret}", "Idempotency-Key": "lines", "Content-Type": "application/x-ndjson"}
-    httpx.post(f"{address}/v1/streams/{name}/examples", content=lines, headers=headers).raise_for_status()
+    posted = httpx.post(f"{address}/v1/streams/{name}/examples", content=lines, headers=headers, timeout=PATIENCE_S)
+    posted.raise_for_status()
     client.learn(name, pd.DataFrame(rows[300:500])[few])
     client.learn(name, rows[500:], batch=17)
 

@@ -18,6 +18,7 @@ import scipy
 from taciturn.kernel.accounting.unit import ONCE, Participation
 from taciturn.kernel.arrays import Array
 from taciturn.kernel.cache import cached, sources
+from taciturn.kernel.mechanisms import blt
 from taciturn.kernel.mechanisms.blt import (
     APART,
     BLTCoder,
@@ -56,7 +57,7 @@ def fitted(n: int, buffers: int, aim: Aim = "max", participation: Participation 
     >>> 1.0 > decays[0] > inverse[0] > decays[1] > inverse[1] >= 0.0
     True
     """
-    version = f"{sources(Path(__file__).parent)}, numpy {np.__version__}, scipy {scipy.__version__}"
+    version = f"{sources(Path(__file__), Path(blt.__file__))}, numpy {np.__version__}, scipy {scipy.__version__}"
     name = f"blt-{n}-{buffers}-{aim}"
     if participation != ONCE:
         name += f"-{participation.rows}-{participation.per_release}-{participation.apart}"

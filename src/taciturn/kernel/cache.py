@@ -27,9 +27,9 @@ def cache() -> Path:
 
 
 @functools.cache
-def sources(folder: Path) -> str:
-    """A hash of all Python files in a folder."""
-    return hash_of([*folder.glob("*.py")])
+def sources(*paths: Path) -> str:
+    """A hash of Python files, and of all those in folders."""
+    return hash_of([file for path in paths for file in (path.glob("*.py") if path.is_dir() else [path])])
 
 
 def hash_of(files: Sequence[Path]) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from taciturn.errors import Unprovable, integer, one_of
 from taciturn.kernel.arrays import Array, Arrays, Integers
+from taciturn.kernel.learners.contributions import Unverified
 from taciturn.kernel.learners.igd_pass import Steps, steps_of
 from taciturn.kernel.learners.iterate import IterateLearner
 from taciturn.kernel.problem.problem import Problem
@@ -38,13 +39,14 @@ class Averaged(Learner):
     l2/tail, mean of 4/(t+1) from 1 to t
     """
 
-    learner: IterateLearner
+    learner: Any  # of iterates, perhaps in `Unverified`
     first: int = 1
 
     def __post_init__(self) -> None:
-        if not isinstance(self.learner, IterateLearner) or self.learner.certificate.kind != "l2/tail":
+        iterates = self.learner.learner if isinstance(self.learner, Unverified) else self.learner
+        if not isinstance(iterates, IterateLearner) or iterates.certificate.kind != "l2/tail":
             raise Unprovable(
-                f"averages are certified for iterates, and {type(self.learner).__name__} has none. Use averaged() on "
+                f"averages are certified for iterates, and {type(iterates).__name__} has none. Use averaged() on "
                 "IGD, GIGA or FTL, once; or average what was released, which costs no privacy (taciturn.averages)."
             )
         object.__setattr__(self, "first", integer("first", self.first))
@@ -137,7 +139,7 @@ class Means:
 register(Averaged, Means.of)
 
 
-def averaged(learner: IterateLearner, how: How = "mean", *, horizon: int) -> Averaged:
+def averaged(learner: IterateLearner | Unverified, how: How = "mean", *, horizon: int) -> Averaged:
     """A learner's iterates averaged over all rounds up to the horizon, over the second half of them, or not at all.
 
     >>> from taciturn import IGD, L2Ball, Hinge, Problem

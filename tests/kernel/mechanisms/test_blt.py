@@ -173,7 +173,7 @@ def test_the_cache_is_bound_to_sources_and_versions(tmp_path, monkeypatch):
             monkeypatch.setattr(library, "__version__", "other")
         fitted.__wrapped__(30, 1, "mean")
         seals.add(file.read_text().split()[0])
-    monkeypatch.setattr(blt_fit, "sources", lambda folder: f"other than {folder}")
+    monkeypatch.setattr(blt_fit, "sources", lambda *files: f"other than {files}")
     fitted.__wrapped__(30, 1, "mean")
     assert len(seals | {file.read_text().split()[0]}) == 4
 

@@ -14,10 +14,8 @@ import scipy.sparse as sp
 
 from taciturn import (
     BLT,
-    IGD,
+    FTRL,
     QFTL,
-    Box,
-    Gaussian,
     InvalidInput,
     L2Ball,
     Logistic,
@@ -27,6 +25,7 @@ from taciturn import (
     Softmax,
     Squared,
     every,
+    pftrl,
     pigd,
     pqftl,
 )
@@ -90,14 +89,14 @@ def test_the_same_examples(form):
 def test_the_same_releases(form, values, compiled, monkeypatch):
     """However many rows go through at a time; compressed ones are added up in another order, on the same lattice."""
     monkeypatch.setattr(loop, "_VALUES", values)
-    private = replace(pigd(PROBLEM, BUDGET, ROWS, schedule=every(5), seed=1), compiled=compiled)
+    private = replace(pftrl(PROBLEM, BUDGET, ROWS, schedule=every(5), seed=1), compiled=compiled)
     same(private.run(private.start(), FORMS[form](X), Y)[1], private.run(private.start(), X, Y)[1])
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_verb_takes_them(form):
     """`step`, `fit` and predictions as well as `run`."""
-    private = pigd(PROBLEM, BUDGET, ROWS, seed=1)
+    private = pftrl(PROBLEM, BUDGET, ROWS, seed=1)
     rows = FORMS[form](X)
     _, release = private.step(private.start(), FORMS[form](X[:1]), Y[:1])
     _, expected = private.step(private.start(), X[:1], Y[:1])
@@ -107,6 +106,14 @@ def test_every_verb_takes_them(form):
     np.testing.assert_allclose(predicted, PROBLEM.predict(release.point, X), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+def test_iterates_take_dense_rows_alone(compiled):
+    """Their steps go through all columns of a row."""
+    private = replace(pigd(PROBLEM, BUDGET, ROWS, seed=1), compiled=compiled)
+    with pytest.raises(InvalidInput, match=r"pass X\.toarray\(\)"):
+        private.run(private.start(), FORMS["csr"](X), Y)
+
+
 @pytest.mark.parametrize("form", ["csr", "table", "batch"])
 def test_only_a_block_is_made_dense(form, monkeypatch):
     """No more rows at once than go through a pass; of sparse ones for learners without a loop over them."""
@@ -114,7 +121,7 @@ def test_only_a_block_is_made_dense(form, monkeypatch):
     honest = kind.__getitem__
     monkeypatch.setattr(kind, "__getitem__", lambda self, block: asked.append(block) or honest(self, block))
     monkeypatch.setattr(loop, "_VALUES", 20)
-    private = pigd(replace(PROBLEM, domain=Box(0.1, 0.5)), BUDGET, ROWS, seed=1)
+    private = replace(pftrl(PROBLEM, BUDGET, ROWS, seed=1), compiled=False)
     private.run(private.start(), FORMS[form](X), Y)
     assert [block.start for block in asked] == list(range(0, ROWS, 2))
     assert all(block.stop - block.start <= 2 for block in asked)
@@ -341,7 +348,7 @@ CROOKED = {
 def test_a_malformed_sparse_matrix_is_rejected_by_every_pass(fault, compiled):
     """SciPy's own way to dense rows would put an entry into another person's row, or anywhere in memory."""
     problem = Problem(Squared(), L2Ball(1.0), dimension=2, label_bound=1.0, ridge=0.1)
-    for learner, mechanism in ((QFTL(problem), BLT()), (IGD(problem), Gaussian())):
+    for learner, mechanism in ((QFTL(problem), BLT()), (FTRL(problem), BLT())):
         private = Private(learner, mechanism, every(1), BUDGET, 3, seed=1, compiled=compiled)
         with pytest.raises(InvalidInput, match=r"check_format\(\)"):
             private.run(private.start(), CROOKED[fault], np.ones(3))

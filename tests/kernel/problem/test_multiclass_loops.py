@@ -24,7 +24,7 @@ def test_slopes_are_those_of_the_class(u, data):
     """Bit for bit: of tied classes, of margins just met, and far out."""
     y = float(data.draw(st.integers(0, len(u) - 1)))
     loss, label, result = MultiHinge(len(u)), np.array([y]), u.copy()
-    leader._slopes(CODE, 1.0, y, result)
+    leader._slopes(CODE, np.inf, y, result)
     np.testing.assert_array_equal(result, loss.slopes(u[None], label)[0])
     rival = scores.rival(u, y)
     assert rival != y
@@ -123,7 +123,7 @@ def test_a_margin_that_is_met_but_for_rounding_is_met():
     np.testing.assert_array_equal(MultiHinge(3).slopes(u, label), [[0.0, 0.0, 0.0], [-1.0, 1.0, 0.0]])
     for row, slopes in zip(u, MultiHinge(3).slopes(u, label), strict=True):
         result = row.copy()
-        leader._slopes(CODE, 1.0, 0.0, result)
+        leader._slopes(CODE, np.inf, 0.0, result)
         np.testing.assert_array_equal(result, slopes)
 
 

@@ -113,7 +113,7 @@ def test_other_learners_strategies_and_classes_take_the_block():
         assert private(learner, mechanism, "every")._loop._one_row is None
     assert private("igd, logistic, ball", "gaussian", "every", compiled=False)._loop._one_row is None
     kind = type(ALL["igd, logistic, ball"])
-    other = type("Other", (kind,), {})(ALL["igd, logistic, ball"].problem)
+    other = type("Other", (kind,), {"__module__": kind.__module__})(ALL["igd, logistic, ball"].problem)
     assert replace(private("igd, logistic, ball", "gaussian", "every"), learner=other)._loop._one_row is None
 
 

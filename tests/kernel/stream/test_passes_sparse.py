@@ -157,7 +157,7 @@ def watched(one):
     honest, sizes = one._pass, []
 
     class Watched:
-        forgets, compressed = honest.forgets, honest.compressed
+        forgets, compressed, one_row = honest.forgets, honest.compressed, honest.one_row
 
         def __call__(self, at, X, y, rounds, seed, shown):
             sizes.append(X.shape[0])
