@@ -49,7 +49,8 @@ from taciturn.kernel.arrays import Array, Arrays, Integers, same
 from taciturn.kernel.learners.contributions import entry, wired
 from taciturn.kernel.noise.sampling import sampling_cost
 from taciturn.kernel.problem.problem import Problem
-from taciturn.kernel.stream.block_sums import Admission, BlockSums, as_sum
+from taciturn.kernel.secret import Secret
+from taciturn.kernel.stream.block_sums import Admission, BlockSums, as_sum, none_left_out
 from taciturn.kernel.stream.fingerprint import derived_from
 from taciturn.kernel.stream.hashed_rows import HashedAdmission, HashedRows, Map
 from taciturn.kernel.stream.loop import Loop, Pass, SumLoop, has_known_arrays, pass_for
@@ -78,6 +79,7 @@ from taciturn.kernel.stream.state import (
     following,
     new_name,
     read_state,
+    standing_of,
 )
 
 _SAME_BOUND = 2.0**-30  # relative difference up to which two machines compute the same bound
@@ -221,7 +223,7 @@ class Private(Accounted):
         rows, labels = self.problem.read(X, y)
         one = self._resumed(state, len(labels))
         excluded, records = one._excluded(state, len(labels), users, now)
-        at, releases = one._loop(state.standing, rows, labels, excluded)
+        at, releases = one._loop(standing_of(state), rows, labels, excluded)
         return Prepared(state, one._next_state(state, at, records), releases)
 
     def run_sums(
@@ -278,7 +280,7 @@ class Private(Accounted):
         >>> private = private_sum(1, 1.0, Privacy(1.0, 1e-6), horizon=9, unit=User(rows=1))
         >>> state = private.start()
         >>> admission = private.admit(state, ["anna"])
-        >>> sums = block_statistics(private.learner, None, [[0.5]], excluded=admission.excluded)
+        >>> sums = block_statistics(private.learner, None, [[0.5]], excluded=admission.to_bytes())
         >>> state, releases = private.run_sums(state, [sums], admission)
         >>> len(releases)
         1
@@ -291,12 +293,12 @@ class Private(Accounted):
         excluded, records = one._excluded(state, len(ids), ids, now)
         assert excluded is not None
         assert records is not None
-        return Admission(excluded, records, (state.lineage, *state.position))
+        return Admission(Secret(excluded), records, (state.lineage, *state.position))
 
     def admit_hashed(
         self, state: State, parts: Sequence[HashedRows], map: Map, now: datetime | None = None
     ) -> Admission:
-        """The same decision, by workers: `parts` are the ids of the next rows, hashed under `state.users.key`.
+        """The same decision, by workers: `parts` are the ids of the next rows, hashed under the key of `state.users`.
 
         `map` calls a function on each partition of the users, as `taciturn.engines.pool.Map` does. The outcome is that
         of `admit` on the ids, whatever the parts and partitions are (`taciturn.kernel.stream.hashed_rows` has the
@@ -311,13 +313,12 @@ class Private(Accounted):
         rounds = np.arange(state.t + 1, state.t + rows + 1)
         decided = HashedAdmission(unit, records, self.compiled, self.problem.on_bad)
         counts, after = decided(parts, one._blocks(rounds), periods_of(unit, rounds, now), map)
-        return Admission(~counts, after, (state.lineage, *state.position))
+        return Admission(Secret(~counts), after, (state.lineage, *state.position))
 
     def _check_admission(self, state: State, parts: list[BlockSums], admission: Admission | None) -> None:
         """Reject sums under a user's unit that were not made of the rows that count."""
-        rows, left_out = sum(part.count for part in parts), sum(part.excluded for part in parts)
         if not isinstance(self.unit, User):
-            if admission is not None or left_out:
+            if admission is not None or not none_left_out(parts):
                 raise InvalidInput("the unit of privacy is an example: every row counts. Leave admission= out.")
             return
         if admission is None:
@@ -328,7 +329,7 @@ class Private(Accounted):
             )
         if admission.used != (state.lineage, *state.position):
             raise StateConflict("these rows were admitted at another state. Call admit() on the newest one.")
-        if rows != len(admission.excluded) or left_out != int(admission.excluded.sum()):
+        if not admission.fits(parts):
             raise StateConflict(
                 "these sums are not of the rows that were admitted: they have other numbers of rows, or of rows "
                 "without influence. Give excluded= to block_statistics, part by part."
@@ -336,7 +337,7 @@ class Private(Accounted):
 
     def _learnt_from_sums(self, state: State, parts: list[BlockSums]) -> tuple[Standing, Releases]:
         """Where the stream stands after these sums, and its releases."""
-        return self._sum_loop(state.standing, parts)
+        return self._sum_loop(standing_of(state), parts)
 
     def learner_at(self, state: State) -> Learner:
         """The learner of the next rows: with the numbers that the stream began with and what its stages have found.
@@ -387,7 +388,7 @@ class Private(Accounted):
             )
         state = self.draft()
         excluded, records = self._excluded(state, rows, users, None)
-        at, releases = self._loop(state.standing, source, labels, excluded)
+        at, releases = self._loop(standing_of(state), source, labels, excluded)
         # nothing is reserved if a row is rejected
         state = self._next_state(state, at, records)
         self._open(state, as_ledger(ledger), ONE_OFF)  # reserves and spends in one step; the stream has ended
@@ -736,9 +737,10 @@ class Private(Accounted):
             return
         start, coder = self.calibrated.start(), self.calibrated.coder
         integers = coder is not None and coder.integer
+        at = standing_of(state)
         kept: tuple[tuple[str, Arrays, Arrays, int], ...] = (
-            ("exact", self.learner.start(), state.exact, state.t),
-            ("secret", start[0], state.secret, state.k),
+            ("exact", self.learner.start(), at.exact, state.t),
+            ("secret", start[0], at.secret, state.k),
             ("public", start[1], state.public, state.k),
             ("the", {"point": self.learner.first_point}, {"point": state.point}, 0),
         )

@@ -170,14 +170,6 @@ def noise_of(calibrated: Calibrated) -> Noise | None:
     return None if factory is None else factory(calibrated)
 
 
-def statistics(learner: Learner, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
-    """The exact state after all clipped examples and the statistics of these rounds: compiled, or by definition."""
-    fast = statistics_of(learner)
-    if fast is None:
-        return statistics_by_definition(learner, exact, t, X, y, rounds)
-    return fast(exact, t, X, y, rounds)
-
-
 @dataclass(frozen=True)
 class BatchPass(Pass):
     """All releases of a block at once: statistics, then noise, then decisions."""
