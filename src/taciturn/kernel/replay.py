@@ -102,9 +102,20 @@ def counted(private: Any, V: Array, y: Array, users: Any) -> tuple[Array, Array]
     return V, y
 
 
-def memories_of(state: State) -> tuple[Arrays, Arrays]:
-    """Exact memories of the learner, and encode buffers of the mechanism. NOT PRIVATE."""
-    return opened(state.memories)
+def arrays_in(state: State) -> dict[str, Arrays]:
+    """The arrays of a state by their parts: exact, secret (the encode buffers), public and numbers. NOT PRIVATE."""
+    exact, secret = opened(state.memories)
+    return {"exact": exact, "secret": secret, "public": state.public, "numbers": state.numbers}
+
+
+def exact_of(state: State) -> Arrays:
+    """Exact memories of the learner. NOT PRIVATE."""
+    return opened(state.memories)[0]
+
+
+def buffers_of(state: State) -> Arrays:
+    """Encode buffers of the mechanism. NOT PRIVATE."""
+    return opened(state.memories)[1]
 
 
 def record_of(users: UserRecords | None, user: Any) -> dict[str, int] | None:
