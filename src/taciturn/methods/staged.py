@@ -59,7 +59,7 @@ from taciturn.kernel.stream.participation import UserRecords
 from taciturn.kernel.stream.protocols import Calibrated, Certificate, Learner, Mechanism, damaged
 from taciturn.kernel.stream.release import Release, Releases
 from taciturn.kernel.stream.schedule import Schedule, Timetable, at
-from taciturn.kernel.stream.state import Standing, State, beginning, standing_of
+from taciturn.kernel.stream.state import Standing, State, standing_at, standing_of
 
 _MOST_SPLIT = 64  # rows of a user up to which all splits are compared; for more, a sum over stages is charged
 _SAME = 1.0 + 2.0**-30  # up to which two machines compute the same bound
@@ -412,7 +412,7 @@ class Staged(Private):
     def draft(self) -> State:
         """The first state of a stream that is not open yet."""
         begun = super().draft()
-        return beginning(begun, self._outer(self._first(self.parts[0]), 0, ()))
+        return standing_at(begun, self._outer(self._first(self.parts[0]), 0, ()))
 
     def _blocks(self, rounds: Integers) -> Integers:
         """A stage is a block; those of the learner follow."""
@@ -479,7 +479,7 @@ class Staged(Private):
         if state.point.shape != (self.problem.size,) or state.point.dtype != np.float64:
             raise damaged(f"the point should be float64 of shape {(self.problem.size,)}", "arrays")
         point = here.point if len(found) == len(self.stages) else part.problem.first_point
-        part._check_arrays(replace(state, **here._replace(point=point)._asdict()))
+        part._check_arrays(standing_at(state, here._replace(point=point)))
 
 
 def seed_of(seed: int, index: int) -> int:

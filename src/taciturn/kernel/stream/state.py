@@ -166,9 +166,10 @@ def standing_of(state: State) -> Standing:
     return Standing(state.t, state.k, exact, secret, state.public, state.point)
 
 
-def beginning(state: State, at: Standing) -> State:
-    """A draft whose memories, published arrays and point are those of `at`."""
-    return dataclasses.replace(state, memories=Secret((at.exact, at.secret)), public=at.public, point=at.point)
+def standing_at(state: State, at: Standing) -> State:
+    """A state that stands at `at`, of the same stream and generation."""
+    memories = Secret((at.exact, at.secret))
+    return dataclasses.replace(state, t=at.t, k=at.k, memories=memories, public=at.public, point=at.point)
 
 
 def size_of(state: State) -> int:
