@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +25,8 @@ from taciturn.kernel.stream.state import State, learnt_before
 OTHER_SETTINGS = "this state was made under other settings. Use the Private that made it, or start() a new stream."
 
 
-class Prepared(NamedTuple):
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Prepared:
     """The state before some examples, the state after them, and their releases: secret until `commit`."""
 
     used: State
@@ -166,7 +167,7 @@ class Accounted:
 
     def commit(self, prepared: Prepared) -> None:
         """Use up the state that `prepared` was made from, atomically; then its releases may be shown."""
-        used, new, _ = prepared
+        used, new = prepared.used, prepared.state
         if not (used.settings == new.settings == self.settings):
             raise StateConflict(
                 "these releases were prepared under other settings. Commit them where they were prepared."
