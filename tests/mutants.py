@@ -371,8 +371,8 @@ MUTANTS = (
     Mutant(
         "sums of any number of rows of a user",
         "kernel/stream/stream.py",
-        "if rows != len(admission.excluded) or left_out != int(admission.excluded.sum()):",
-        "if rows != len(admission.excluded):",
+        "if not admission.fits(parts):",
+        "if sum(part.count for part in parts) != admission.rows:",
     ),
     Mutant(
         "partitions that forget what users have contributed",

@@ -127,6 +127,7 @@ from taciturn.kernel.learners.linear_bandit import bandit_problem
 from taciturn.kernel.learners.qftl import quadratic_pair
 from taciturn.kernel.problem.losses import Advice
 from taciturn.kernel.problem.scalar_loss import Smoothed
+from taciturn.kernel.secret import opened
 from taciturn.kernel.stream.fingerprint import fingerprint
 from taciturn.memories import Memories, decayed_sums, tuned
 from taciturn.methods import objective as perturbed
@@ -246,7 +247,7 @@ def _selection(**numbers):
 
 def _sums(**numbers):
     made = BlockSums(sums=np.zeros(2, dtype=np.int64), settings="", **numbers)
-    return made.count, made.excluded
+    return made.count, opened(made.excluded)
 
 
 def _finding(result):

@@ -40,7 +40,6 @@ from taciturn import (
 )
 from taciturn import audit as audits
 from taciturn.audit import Pair, adaptive_adversary, audit, distinguish, tight_pair, tight_private
-from taciturn.audit.pairs import counts
 from taciturn.audit.statistics import calls_differ
 from taciturn.audit.transcripts import Replayed
 from taciturn.audit.verdict import claimed_mu_of, game_of
@@ -51,6 +50,7 @@ from taciturn.kernel.mechanisms import prefix_sum
 from taciturn.kernel.mechanisms.strategy import matrices, sensitivity_to
 from taciturn.kernel.noise import needed
 from taciturn.kernel.noise.sampling import seeded_bits
+from taciturn.kernel.replay import counts
 from taciturn.kernel.stream import loop
 from taciturn.kernel.stream import stream as wiring
 from taciturn.kernel.stream.loop import Loop

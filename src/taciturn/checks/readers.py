@@ -33,8 +33,8 @@ from taciturn.kernel.arrays import Array
 from taciturn.kernel.mechanisms.strategy import matrices
 from taciturn.kernel.problem.features import FeatureMap, mapped_rows
 from taciturn.kernel.problem.problem import Problem
-from taciturn.kernel.stream.loop import fast_clip, statistics, without_influence
-from taciturn.kernel.stream.participation import admit, new_records
+from taciturn.kernel.replay import counted, replay
+from taciturn.kernel.stream.loop import fast_clip
 
 Block = tuple[Array, Array, Sequence[Any] | None]
 """Features, labels and, if users are protected, the id of each row; None for a row without one."""
@@ -364,15 +364,11 @@ def _clipped(case: ReaderCase, encoded: Encoded) -> tuple[Array, Array]:
 
 def _statistics(case: ReaderCase, encoded: Encoded) -> Array:
     """The exact statistics of all rounds with a release."""
-    private, timetable = case.stream, case.stream.timetable
+    private = case.stream
     V, y = _clipped(case, encoded)
     if isinstance(private.unit, User):
-        rounds = np.arange(1, len(y) + 1)
-        periods = np.zeros(len(y), dtype=np.int64)
-        counts, _ = admit(private.unit, new_records(1), encoded.users, timetable.block_of(rounds), periods)
-        counted: Any = without_influence(V, y, ~counts, private.problem.loss.labels)
-        V, y = counted
-    return statistics(private.learner, private.learner.start(), 0, V, y, timetable.rounds)[1]
+        V, y = counted(private, V, y, encoded.users)
+    return replay(private.learner, V, y, private.timetable.rounds).statistics
 
 
 def _distance(private: Private, apart: Array) -> float:

@@ -139,7 +139,7 @@ class Accounted(Described):
 
     def commit(self, prepared: Prepared) -> None:
         """Use up the state that `prepared` was made from, atomically; then its releases may be shown."""
-        used, new, _ = prepared
+        used, new = prepared.used, prepared.state
         if not (used.settings == new.settings == self.settings):
             raise StateConflict(
                 "these releases were prepared under other settings. Commit them where they were prepared."

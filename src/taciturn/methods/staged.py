@@ -57,7 +57,7 @@ from taciturn.kernel.stream.participation import UserRecords
 from taciturn.kernel.stream.protocols import Calibrated, Certificate, Learner, Mechanism, damaged
 from taciturn.kernel.stream.release import Release, Releases
 from taciturn.kernel.stream.schedule import Schedule, Timetable, at
-from taciturn.kernel.stream.state import Standing, State
+from taciturn.kernel.stream.state import Standing, State, standing_at, standing_of
 
 _MOST_SPLIT = 64  # rows of a user up to which all splits are compared; for more, a sum over stages is charged
 _SAME = 1.0 + 2.0**-30  # up to which two machines compute the same bound
@@ -382,20 +382,19 @@ class Staged(Private):
     def _inner(self, state: State, index: int) -> Standing:
         """Where the part stands in which the stream is."""
         public = {name: array for name, array in state.public.items() if not name.startswith("found")}
-        return Standing(state.t - self.borders[index], state.k, state.exact, state.secret, public, state.point)
+        return standing_of(state)._replace(t=state.t - self.borders[index], public=public)
 
     def _outer(self, here: Standing, index: int, found: tuple[Array, ...]) -> Standing:
         """The same for the stream; before the learner begins, its point is the first one."""
         public = here.public | {f"found{i}": each for i, each in enumerate(found)}
         point = here.point if index == len(self.stages) else self.problem.first_point
         k = here.k if index == len(self.stages) else 0
-        return Standing(self.borders[index] + here.t, k, here.exact, here.secret, public, point)
+        return here._replace(t=self.borders[index] + here.t, k=k, public=public, point=point)
 
     def draft(self) -> State:
         """The first state of a stream that is not open yet."""
         begun = super().draft()
-        first = self._outer(self._first(self.parts[0]), 0, ())
-        return replace(begun, exact=first.exact, secret=first.secret, public=first.public)
+        return standing_at(begun, self._outer(self._first(self.parts[0]), 0, ()))
 
     def _blocks(self, rounds: Integers) -> Integers:
         """A stage is a block; those of the learner follow."""
@@ -462,7 +461,7 @@ class Staged(Private):
         if state.point.shape != (self.problem.size,) or state.point.dtype != np.float64:
             raise damaged(f"the point should be float64 of shape {(self.problem.size,)}", "arrays")
         point = here.point if len(found) == len(self.stages) else part.problem.first_point
-        part._check_arrays(replace(state, **here._replace(point=point)._asdict()))
+        part._check_arrays(standing_at(state, here._replace(point=point)))
 
 
 def seed_of(seed: int, index: int) -> int:

@@ -116,7 +116,7 @@ class PrivateStream:
         return prepared.releases
 
     def _following(self, before: Tip, prepared: Prepared) -> Tip:
-        _, state, releases = prepared
+        state, releases = prepared.state, prepared.releases
         problem = self.plan.private.problem_at(state)
         return Tip(state, state.t, state.k, state.spent, problem, releases, Followed(before.published, releases))
 

@@ -32,6 +32,7 @@ from taciturn.kernel.mechanisms.blt import BLTCoder, RestartedCoder
 from taciturn.kernel.mechanisms.prefix_sum import LONGEST, Endless, LastingSums
 from taciturn.kernel.mechanisms.strategy import matrices
 from taciturn.kernel.noise.sampling import sampling_cost
+from taciturn.kernel.replay import buffers_of
 
 BUDGET = Privacy(1.0, 1e-6)
 
@@ -146,7 +147,7 @@ def streamed(private: Private, rows: np.ndarray, cuts: list[int]) -> tuple[np.nd
     for part in np.split(rows, cuts):
         state, releases = private.run(private.load(state.to_bytes()), part)
         points += list(releases.points)
-    return np.array(points), state.secret["buffers"]
+    return np.array(points), buffers_of(state)["buffers"]
 
 
 @pytest.mark.privacy

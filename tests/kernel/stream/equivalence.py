@@ -8,6 +8,7 @@ from kernel.problem.sparse_inputs import noncanonical_csr, with_zeros
 from kernel.stream.streams import ROWS, private, rounding_of, stream
 from taciturn import FTL, Exponential
 from taciturn.kernel.mechanisms.strategy import matrices
+from taciturn.kernel.replay import arrays_in, buffers_of
 
 
 def assert_agree(learner, mechanism, schedule, form="dense"):
@@ -58,10 +59,12 @@ def tolerances(one, defined):
 
 def assert_states_agree(state, other, of_rows, of_sums):
     """The same arrays, of the same shapes and kinds, so that a stream may go on from either; equal up to rounding."""
-    largest = max(np.max(np.abs(array), initial=1.0) for array in state.secret.values()) if state.secret else 1.0
+    largest = (
+        max(np.max(np.abs(array), initial=1.0) for array in buffers_of(state).values()) if buffers_of(state) else 1.0
+    )
     allowed = {"exact": of_rows, "secret": 64 * ROWS * 2.0**-53 * largest, "public": of_sums}
     for part, off in allowed.items():
-        assert_memories_agree(getattr(state, part), getattr(other, part), off)
+        assert_memories_agree(arrays_in(state)[part], arrays_in(other)[part], off)
 
 
 def assert_memories_agree(mine, others, off):

@@ -57,7 +57,8 @@ from taciturn.kernel.learners.igd_pass import IteratePass
 from taciturn.kernel.learners.vector_sum import VectorSum
 from taciturn.kernel.mechanisms.blt import BLTCoder
 from taciturn.kernel.problem import clipping_pass
-from taciturn.kernel.stream import loop, passes
+from taciturn.kernel.replay import arrays_in, replay
+from taciturn.kernel.stream import loop
 from taciturn.kernel.stream.batch_pass import BatchPass
 from taciturn.kernel.stream.loop import Definition
 
@@ -128,8 +129,8 @@ def test_rows_of_a_leader_in_every_round(learner):
 def assert_rows_agree(made, *releases):
     for rounds in releases:
         V, y = clipping_pass.clip_for(made.problem).dense(*stream(made.problem, seed=len(rounds)))
-        ending, rows = loop.statistics(made, made.start(), 0, V, y, rounds)
-        end, at_once = passes.statistics(made, made.start(), 0, V, y, rounds)
+        ending, rows = replay(made, V, y, rounds)
+        end, at_once = replay(made, V, y, rounds, compiled=True)
         assert at_once.shape == rows.shape == (len(rounds), made.statistic_size)
         assert (np.linalg.norm(at_once - rows, axis=1) <= rounding_of(made, rounds)).all()
         assert_memories_agree(ending, end, rounding_of(made, [ROWS])[0])
@@ -174,7 +175,7 @@ def same(defined, releases):
 def same_state(one, other):
     assert (one.t, one.k, one.spent) == (other.t, other.k, other.spent)
     for part in ("exact", "secret", "public"):
-        mine, others = getattr(one, part), getattr(other, part)
+        mine, others = arrays_in(one)[part], arrays_in(other)[part]
         assert list(mine) == list(others)
         for name in mine:
             np.testing.assert_array_equal(mine[name], others[name])

@@ -9,6 +9,7 @@ import pytest
 
 from kernel.stream.streams import ALL, INSIDE, ROWS, private, stream
 from taciturn import InvalidInput
+from taciturn.kernel.replay import arrays_in, exact_of
 
 ITERATES = [
     ("igd, logistic, ball", "gaussian"),
@@ -50,7 +51,7 @@ def assert_same(mine, others):
     assert (state.t, state.k, state.spent, releases.first) == (other.t, other.k, other.spent, expected.first)
     np.testing.assert_array_equal(state.point, other.point, strict=True)
     for part in ("exact", "secret", "public", "numbers"):
-        arrays, known = getattr(state, part), getattr(other, part)
+        arrays, known = arrays_in(state)[part], arrays_in(other)[part]
         assert list(arrays) == list(known)
         for name in arrays:
             np.testing.assert_array_equal(arrays[name], known[name], strict=True)
@@ -93,14 +94,14 @@ def test_a_bad_row_is_rejected_or_has_no_influence(learner, bad):
     else:
         y[3] = np.inf
     state, _ = row_by_row(strict, X[:3], y[:3])
-    kept = {name: array.copy() for name, array in state.exact.items()}
+    kept = {name: array.copy() for name, array in exact_of(state).items()}
     errors = []
     for one in (strict, by_blocks(strict)):
         with pytest.raises(InvalidInput) as error:
             one.run(state, X[3:4], y[3:4])
         errors.append(str(error.value))
     assert errors[0] == errors[1]
-    assert all((state.exact[name] == kept[name]).all() for name in kept)
+    assert all((exact_of(state)[name] == kept[name]).all() for name in kept)
     problem = replace(strict.problem, on_bad="zero")
     lenient = replace(strict, learner=replace(strict.learner, problem=problem))
     assert_same(row_by_row(lenient, X, y), row_by_row(by_blocks(lenient), X, y))

@@ -34,6 +34,7 @@ from taciturn.kernel.mechanisms.decayed_blt import DecayedCoder, Lasting
 from taciturn.kernel.mechanisms.tree import TreeCoder
 from taciturn.kernel.problem import clipping_pass, codes, losses, multiclass, sets_pass
 from taciturn.kernel.problem.scalar_loss import Smoothed
+from taciturn.kernel.replay import replay
 from taciturn.kernel.stream import batch_pass, loop, passes
 from taciturn.kernel.stream.loop import Definition, pass_for
 
@@ -112,7 +113,7 @@ def assert_statistics_agree(learner):
     made = ALL[learner]
     fast, (V, y) = passes.statistics_of(made), made.problem.clip_block(*stream(made.problem))
     for rounds in (np.arange(1, ROWS + 1), np.array([3, ROWS - 1]), np.array([], dtype=np.int64)):
-        ending, slow = loop.statistics(made, made.start(), 0, V, y, rounds)
+        ending, slow = replay(made, V, y, rounds)
         middle, first = fast(made.start(), 0, V[:20], y[:20], rounds[rounds <= 20])
         end, rest = fast(middle, 20, V[20:], y[20:], rounds[rounds > 20])
         result = np.concatenate([first, rest])

@@ -33,6 +33,7 @@ from taciturn import (
     every,
 )
 from taciturn.kernel.problem.inputs import SparseRows
+from taciturn.kernel.replay import exact_of
 from taciturn.kernel.stream import loop
 
 BY_THE_DEFINITION = ("root", "tree", "plain tree")
@@ -148,8 +149,8 @@ def test_cuts_change_no_bit(cuts, values, data):
             state, more = one.run(state, rows[state.t : last], y[state.t : last])
             noisy += list(more.noisy)
     np.testing.assert_array_equal(np.array(noisy), whole.noisy)
-    for name, array in end.exact.items():
-        np.testing.assert_array_equal(state.exact[name], array)
+    for name, array in exact_of(end).items():
+        np.testing.assert_array_equal(exact_of(state)[name], array)
 
 
 def watched(one):

@@ -45,6 +45,7 @@ from taciturn.kernel.learners import igd_pass
 from taciturn.kernel.learners.vector_sum import VectorSum
 from taciturn.kernel.problem import clipping_pass
 from taciturn.kernel.problem.losses import Nearness
+from taciturn.kernel.replay import exact_of
 from taciturn.kernel.stream import batch_pass, loop, passes
 from taciturn.kernel.stream import stream as stream_module
 from taciturn.kernel.stream.loop import Definition
@@ -111,7 +112,7 @@ def test_cutting_the_stream_into_calls_changes_nothing(recipe, schedule, compile
             state, shown = private.run(state, X[a:b], Y[a:b])
             pieces += shown
     same(whole, pieces)
-    np.testing.assert_array_equal(state.exact["x"], end.exact["x"])
+    np.testing.assert_array_equal(exact_of(state)["x"], exact_of(end)["x"])
     assert (state.t, state.k, state.spent) == (end.t, end.k, end.spent)
 
 
@@ -254,7 +255,7 @@ def test_bad_rows_may_pass_as_examples_without_influence(compiled):
     assert len(releases) == 3
     exact = learnt(private, private.learner.start(), 0, *lenient.clip(bad[:1], [1.0]))
     nothing = learnt(private, exact, 1, np.zeros((2, 4)), np.ones(2))
-    np.testing.assert_array_equal(state.exact["x"], nothing["x"])
+    np.testing.assert_array_equal(exact_of(state)["x"], nothing["x"])
 
 
 def test_the_round_past_the_horizon_is_refused_before_anything_changes():

@@ -24,6 +24,7 @@ from taciturn.kernel.errors import InvalidInput, StateConflict, integer
 from taciturn.kernel.learners.contributions import entry
 from taciturn.kernel.problem.inputs import FLOAT, CompressedRows, Rows, Source, SparseRows, compressed
 from taciturn.kernel.problem.predict import as_point
+from taciturn.kernel.secret import Secret, opened
 from taciturn.kernel.stream.block_sums import TWICE, BlockSums, Digest, as_sum, check_part, settings_of
 from taciturn.kernel.stream.privatize import privatize
 from taciturn.kernel.stream.protocols import Calibrated, Learner, SumLearner
@@ -135,8 +136,9 @@ class Loop:
     >>> from taciturn import L2Ball, Logistic, Privacy, Problem, pigd
     >>> problem = Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1)
     >>> private = pigd(problem, Privacy(1.0, 1e-6), horizon=3, seed=1)
+    >>> from taciturn.kernel.stream.state import standing_of
     >>> loop = Loop(Definition(private.learner, private.calibrated), private.learner, private.timetable, seed=1)
-    >>> at, releases = loop(private.start().standing, np.array([[0.6, 0.8], [1.0, 0.0]]), np.array([1.0, -1.0]))
+    >>> at, releases = loop(standing_of(private.start()), np.array([[0.6, 0.8], [1.0, 0.0]]), np.array([1.0, -1.0]))
     >>> at.t, len(releases)
     (2, 2)
     """
@@ -215,9 +217,10 @@ class SumLoop:
 
     >>> from taciturn import Privacy, block_statistics, every, private_sum
     >>> private = private_sum(1, 1.0, Privacy(1.0, 1e-6), horizon=4, schedule=every(2), seed=1)
+    >>> from taciturn.kernel.stream.state import standing_of
     >>> loop = SumLoop(Definition(private.learner, private.calibrated), private.learner, private.timetable, seed=1)
     >>> parts = [block_statistics(private.learner, None, [[0.5]]) for _ in range(3)]
-    >>> at, releases = loop(private.start().standing, parts)
+    >>> at, releases = loop(standing_of(private.start()), parts)
     >>> at.t, releases.rounds
     (3, array([2]))
     """
@@ -253,7 +256,7 @@ class SumLoop:
                 )
             if most is not None and t - began > most:
                 raise InvalidInput(f"sums are exact for up to {most:,} examples between two releases. Publish earlier.")
-            total = total + part.sums
+            total = total + opened(part.sums)
             if t == due:
                 exact, statistic = learner.statistic(learner.from_integers(total), t)
                 total, began = learner.to_integers(exact), t
@@ -303,8 +306,8 @@ def block_statistics(
         The point released last, `state.point`; used by FTRL alone.
     X, y
         Examples of one block, as in `Private.run`.
-    excluded : ndarray of bool, optional
-        Rows that have a round and no influence, if the unit is a user (`Private.admit`).
+    excluded : bytes or ndarray of bool, optional
+        Rows that have a round and no influence, if the unit is a user: `to_bytes` of what `Private.admit` decided.
     key : bytes, optional
         Secret key of the digest, by which a part that is given twice in one call is noticed. Without it, there is none.
     first : int
@@ -358,6 +361,8 @@ class BlockAdder:
         most = learner.certificate.most
         if most is not None and len(labels) > most:
             raise InvalidInput(f"sums are exact for up to {most:,} examples, got {len(labels):,}. Give parts of them.")
+        if isinstance(excluded, bytes):
+            excluded = np.frombuffer(excluded, dtype=np.uint8)
         mask = None if excluded is None else np.asarray(excluded, dtype=np.bool_)
         if mask is not None and mask.shape != labels.shape:
             raise InvalidInput(f"excluded= marks rows: expected {len(labels)} booleans, got shape {mask.shape}.")
@@ -368,7 +373,7 @@ class BlockAdder:
         at, _ = loop(Standing(0, 0, learner.start(), {}, {}, self._point), rows, labels, mask, first)
         sums = learner.to_integers(at.exact)
         left_out = 0 if mask is None else int(mask.sum())
-        return BlockSums(len(labels), sums, self._settings, left_out, b"" if digest is None else digest.value)
+        return BlockSums(len(labels), Secret(sums), self._settings, Secret(left_out), digest.value if digest else b"")
 
 
 _NO_RELEASES = Timetable(At((2**62,)), None)
@@ -462,17 +467,19 @@ def fast_clip(problem: Any, compiled: bool) -> Any:
     return clip_for(problem)
 
 
-def statistics(learner: Learner, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
+def statistics(
+    learner: Learner, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers, points: Array | None = None
+) -> tuple[Arrays, Array]:
     """The exact state after all clipped examples and the statistics of these rounds, by the learner's own methods.
 
-    For learners that do not use released points; `taciturn.kernel.stream.passes.statistics` is the fast twin.
+    A learner that uses released points takes the `points` of these rounds.
     """
     rows = np.empty((len(rounds), learner.statistic_size))
-    start = 0
+    start, point = 0, learner.first_point
     for k, end in enumerate(int(due) - t for due in rounds):
-        exact = learner.absorb(exact, t + start, X[start:end], y[start:end], learner.problem.first_point)
+        exact = learner.absorb(exact, t + start, X[start:end], y[start:end], point)
         exact, rows[k] = learner.statistic(exact, t + end)
-        start = end
+        start, point = end, point if points is None else points[k]
     if start < len(y):
-        exact = learner.absorb(exact, t + start, X[start:], y[start:], learner.problem.first_point)
+        exact = learner.absorb(exact, t + start, X[start:], y[start:], point)
     return exact, rows

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from taciturn.kernel.arrays import Array, Arrays, Integers
 from taciturn.kernel.learners.class_sums import ClassSums, SumsByClass
 from taciturn.kernel.learners.ftrl import FTRL
 from taciturn.kernel.learners.ftrl_pass import FTRLPass, Gradients, leader_of
@@ -33,7 +32,6 @@ from taciturn.kernel.mechanisms.sqrt import RootCoder
 from taciturn.kernel.problem.problem import Problem
 from taciturn.kernel.stream.batch_pass import Adding, BatchPass, Noise, Statistics
 from taciturn.kernel.stream.loop import Pass
-from taciturn.kernel.stream.loop import statistics as statistics_by_definition
 from taciturn.kernel.stream.protocols import Calibrated, Learner
 
 
@@ -62,14 +60,6 @@ def adding(learner: Learner) -> Pass | None:
         return None if leader is None else Gradients(leader)
     fast = statistics_of(learner)
     return None if fast is None else Adding(fast, compressed=isinstance(fast, SumsByClass))
-
-
-def statistics(learner: Learner, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
-    """The exact state after all clipped examples and the statistics of these rounds: compiled, or by definition."""
-    fast = statistics_of(learner)
-    if fast is None:
-        return statistics_by_definition(learner, exact, t, X, y, rounds)
-    return fast(exact, t, X, y, rounds)
 
 
 def statistics_of(learner: Learner) -> Statistics | None:

@@ -29,7 +29,7 @@ from copy import copy
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import cached_property, partial
-from typing import Any, NamedTuple, Self, get_args
+from typing import Any, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +51,8 @@ from taciturn.kernel.errors import (
 from taciturn.kernel.learners.contributions import entry, wired
 from taciturn.kernel.problem.inputs import Source
 from taciturn.kernel.problem.problem import Problem
-from taciturn.kernel.stream.block_sums import Admission, BlockSums, as_sum
+from taciturn.kernel.secret import Secret
+from taciturn.kernel.stream.block_sums import Admission, BlockSums, as_sum, none_left_out
 from taciturn.kernel.stream.earlier import earlier_fingerprint
 from taciturn.kernel.stream.fingerprint import derived_from, described, fingerprint
 from taciturn.kernel.stream.hashed_rows import HashedAdmission, HashedRows, Map
@@ -80,6 +81,7 @@ from taciturn.kernel.stream.state import (
     first_state,
     new_name,
     read_state,
+    standing_of,
 )
 
 OTHER_SETTINGS = "this state was made under other settings. Use the Private that made it, or start() a new stream."
@@ -89,7 +91,8 @@ _SAME_FIT = 2.0**-5  # relative difference of noise up to which two fits are tak
 _BLOCK = "what block_statistics(learner, point, X, y) returns"
 
 
-class Prepared(NamedTuple):
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Prepared:
     """The state before some examples, the state after them, and their releases: secret until `commit`."""
 
     used: State
@@ -321,7 +324,7 @@ class Stream(Described):
         self, state: State, rows: Source, labels: Array, excluded: NDArray[np.bool_] | None
     ) -> tuple[Standing, Releases]:
         """Where the stream stands after these examples, and its releases."""
-        return self._loop(state.standing, rows, labels, excluded)
+        return self._loop(standing_of(state), rows, labels, excluded)
 
     def prepare_sums(self, state: State, blocks: Iterable[BlockSums], admission: Admission | None = None) -> Prepared:
         """What `run_sums` would return, before anything is spent: secret, and not to be shown before `commit`."""
@@ -339,7 +342,7 @@ class Stream(Described):
 
     def _learnt_from_sums(self, state: State, parts: list[BlockSums]) -> tuple[Standing, Releases]:
         """Where the stream stands after these sums, and its releases."""
-        return self._sum_loop(state.standing, parts)
+        return self._sum_loop(standing_of(state), parts)
 
     def _next_state(self, state: State, at: Standing, users: UserRecords | None) -> State:
         """The next state, with its cost and its users' records; the same state, if there were no rows."""
@@ -372,7 +375,7 @@ class Stream(Described):
         >>> private = private_sum(1, 1.0, Privacy(1.0, 1e-6), horizon=9, unit=User(rows=1))
         >>> state = private.start()
         >>> admission = private.admit(state, ["anna"])
-        >>> sums = block_statistics(private.learner, None, [[0.5]], excluded=admission.excluded)
+        >>> sums = block_statistics(private.learner, None, [[0.5]], excluded=admission.to_bytes())
         >>> state, releases = private.run_sums(state, [sums], admission)
         >>> len(releases)
         1
@@ -385,12 +388,12 @@ class Stream(Described):
         excluded, records = one._excluded(state, len(ids), ids, now)
         assert excluded is not None
         assert records is not None
-        return Admission(excluded, records, (state.lineage, *state.position))
+        return Admission(Secret(excluded), records, (state.lineage, *state.position))
 
     def admit_hashed(
         self, state: State, parts: Sequence[HashedRows], map: Map, now: datetime | None = None
     ) -> Admission:
-        """The same decision, by workers: `parts` are the ids of the next rows, hashed under `state.users.key`.
+        """The same decision, by workers: `parts` are the ids of the next rows, hashed under the key of `state.users`.
 
         `map` calls a function on each partition of the users, as `taciturn.engines.pool.Map` does. The outcome is that
         of `admit` on the ids, whatever the parts and partitions are (`taciturn.kernel.stream.hashed_rows` has the
@@ -405,13 +408,12 @@ class Stream(Described):
         rounds = np.arange(state.t + 1, state.t + rows + 1)
         decided = HashedAdmission(unit, records, self.compiled, self.problem.on_bad)
         counts, after = decided(parts, one._blocks(rounds), periods_of(unit, rounds, now), map)
-        return Admission(~counts, after, (state.lineage, *state.position))
+        return Admission(Secret(~counts), after, (state.lineage, *state.position))
 
     def _check_admission(self, state: State, parts: list[BlockSums], admission: Admission | None) -> None:
         """Reject sums under a user's unit that were not made of the rows that count."""
-        rows, left_out = sum(part.count for part in parts), sum(part.excluded for part in parts)
         if not isinstance(self.unit, User):
-            if admission is not None or left_out:
+            if admission is not None or not none_left_out(parts):
                 raise InvalidInput("the unit of privacy is an example: every row counts. Leave admission= out.")
             return
         if admission is None:
@@ -422,7 +424,7 @@ class Stream(Described):
             )
         if admission.used != (state.lineage, *state.position):
             raise StateConflict("these rows were admitted at another state. Call admit() on the newest one.")
-        if rows != len(admission.excluded) or left_out != int(admission.excluded.sum()):
+        if not admission.fits(parts):
             raise StateConflict(
                 "these sums are not of the rows that were admitted: they have other numbers of rows, or of rows "
                 "without influence. Give excluded= to block_statistics, part by part."
@@ -632,9 +634,10 @@ class Stream(Described):
             return
         start, coder = self.calibrated.start(), self.calibrated.coder
         integers = coder is not None and coder.integer
+        at = standing_of(state)
         kept: tuple[tuple[str, Arrays, Arrays, int], ...] = (
-            ("exact", self.learner.start(), state.exact, state.t),
-            ("secret", start[0], state.secret, state.k),
+            ("exact", self.learner.start(), at.exact, state.t),
+            ("secret", start[0], at.secret, state.k),
             ("public", start[1], state.public, state.k),
             ("the", {"point": self.learner.first_point}, {"point": state.point}, 0),
         )
