@@ -37,7 +37,8 @@ from taciturn.kernel.problem.clipping import clip_sparse_rows
 from taciturn.kernel.problem.inputs import as_numbers
 from taciturn.kernel.problem.row_wise import RowWise
 from taciturn.readers.arrow import ArrowValues
-from taciturn.tables.column_maps import Bins, LinearMap, Standardise
+from taciturn.kernel.problem.features import Bins
+from taciturn.tables.column_maps import LinearMap, Standardise
 
 pytestmark = pytest.mark.privacy
 

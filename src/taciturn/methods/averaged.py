@@ -54,7 +54,8 @@ class Averaged(Learner):
     @property
     def problem(self) -> Problem:
         """The learner's."""
-        return self.learner.problem
+        made: Problem = self.learner.problem
+        return made
 
     def on_problem(self, problem: Problem) -> Self:
         """The same mean, of the learner on another problem."""
@@ -63,7 +64,7 @@ class Averaged(Learner):
     @property
     def statistic_size(self) -> int:
         """The learner's."""
-        return self.learner.statistic_size
+        return int(self.learner.statistic_size)
 
     @cached_property
     def certificate(self) -> Certificate:
@@ -98,7 +99,7 @@ class Averaged(Learner):
 
     def decide(self, t: float, noisy: Array, noise_sd: float) -> Array:
         """The point of the domain nearest to the noisy mean."""
-        return self.learner.decide(t, noisy, noise_sd)
+        return np.asarray(self.learner.decide(t, noisy, noise_sd))
 
     def _sensitivity(self, t: Array) -> Array:
         """Means of the learner's bounds, and the rounding errors of the sum itself, `2·t·2⁻⁵³·B`."""
