@@ -1,4 +1,4 @@
-"""Noise is drawn in `kernel/noise/sampling.py` alone, and meets exact data in three places.
+"""Noise is drawn in `kernel/noise/sampling.py` alone, meets exact data in the kernel alone, and is added in two places.
 
 `datasets/` and `checks/streams.py` draw from seeds what protects no one. So does `tables/random_features.py`, from a
 hash: its directions are public. `bandits/` draws simulated environments, and arms: a choice is post-processing of what
@@ -197,20 +197,26 @@ def test_bandits_draw_choices_and_no_noise():
 # Where exact data and noise meet.
 
 MEETING = {
-    "taciturn.kernel.stream.loop",  # one release at a time: the definition
-    "taciturn.compiled",  # the same, many releases at once
-    "taciturn.methods.objective_perturbation",  # noise in the objective itself
+    "taciturn.kernel.stream.privatize",  # one release: encoded, with noise, decoded
+    "taciturn.kernel.stream.loop",  # the definition, which draws for it
+    "taciturn.kernel.stream.passes",  # the table of what does the same for many releases at once
+    "taciturn.kernel.stream.batch_pass",
+    "taciturn.kernel.learners.igd_pass",
+    "taciturn.kernel.learners.ftrl_pass",
+    *(f"taciturn.kernel.mechanisms.{name}_pass" for name in ("blt", "prefix_sum", "tree")),
+    *(f"taciturn.kernel.mechanisms.{name}_loops" for name in ("blt", "lattice", "tree")),
+    *(f"taciturn.kernel.learners.{name}_loops" for name in ("ftrl", "igd")),
 }
-DEFINED = {"taciturn.noise", "taciturn.mechanisms"}
-"""The samplers, and the verbs: what a mechanism encodes, and what it draws, each without the other."""
+DEFINED = {"taciturn.kernel.noise", "taciturn.kernel.mechanisms", "taciturn.methods.exponential"}
+"""The samplers, and the verbs: what a mechanism encodes, and what it needs, each without the other."""
 
 EVIDENCE = {"taciturn.checks", "taciturn.audit"}
 """They try mechanisms on streams of their own making."""
 
-SAMPLERS = {"lattice_normal", "lattice_gumbel", "secret_bits", "seeded_bits"}
+SAMPLERS = {"lattice_normal", "lattice_gumbel", "secret_bits", "seeded_bits", "drawn", "with_noise"}
 VERBS = {"noise", "noise_rows"}
-TABLES = {"noise_of", "NOISE", "THROUGH", "STRATEGIES"}
-NOISY_LOOPS = {"lattice", "blt", "tree", "ftrl", "igd"}
+TABLES = {"noise_of", "NOISE", "THROUGH", "SUMS"}
+NOISY_LOOPS = {f"{name}_loops" for name in ("lattice", "blt", "tree", "ftrl", "igd")}
 
 
 def within(module: str, places: set[str]) -> bool:
@@ -226,7 +232,7 @@ def touches(tree: ast.AST) -> Iterator[tuple[int, str]]:
         if isinstance(node, ast.ImportFrom | ast.Import):
             for parts in (alias.name.split(".") for alias in node.names):
                 path = [*(getattr(node, "module", None) or "").split("."), *parts]
-                if parts[-1] in SAMPLERS | TABLES or ("compiled" in path and NOISY_LOOPS & {*path}):
+                if parts[-1] in SAMPLERS | TABLES or NOISY_LOOPS & {*path}:
                     yield node.lineno, f"draws by {parts[-1]}"
         elif isinstance(node, ast.Attribute) and node.attr in SAMPLERS | TABLES:
             yield node.lineno, f"draws by {node.attr}"
@@ -259,21 +265,68 @@ def meetings(module: str, source: str) -> list[str]:
 
 
 @each("module", MODULES)
-def test_exact_data_and_noise_meet_in_three_places(module):
+def test_exact_data_and_noise_meet_in_the_kernel(module):
     assert meetings(module, MODULES[module].read_text(encoding="utf-8")) == []
 
 
 def test_the_places_are_there():
-    """Each of them does meet both; a module that was moved is named anew."""
+    """A module that was moved is named anew."""
     for place in MEETING | DEFINED | EVIDENCE:
         assert any(within(module, {place}) for module in MODULES), place
-    for module in (
-        "taciturn.kernel.stream.loop",
-        "taciturn.methods.objective_perturbation",
-        "taciturn.kernel.stream.passes",
-    ):
-        kinds = {what.split()[0] for _, what in touches(ast.parse(MODULES[module].read_text(encoding="utf-8")))}
-        assert kinds == {"draws", "encodes"}, module
+
+
+ADDED = {"taciturn.kernel.noise.addition": 1, "taciturn.kernel.mechanisms.lattice_loops": 1}
+"""Where noise is added, and how often: in Python, and for what compiled loops inline."""
+
+SEES_ROWS = {f"taciturn.{room}" for room in ("kernel", "methods", "core", "tables")}
+
+
+def additions(source: str) -> list[int]:
+    """Lines that add an array of noise to something: what is called `noise`, `drawn`, or is taken of these."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+            operands = [node.left, node.right]
+        elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add | ast.Sub):
+            operands = [node.value]
+        elif isinstance(node, ast.Call) and called(node) in ("add", "subtract"):
+            operands = node.args
+        else:
+            continue
+        found += [node.lineno] * any(is_noise(operand) for operand in operands)
+    return found
+
+
+def called(node: ast.Call) -> str:
+    return getattr(node.func, "attr", getattr(node.func, "id", ""))
+
+
+def is_noise(node: ast.expr) -> bool:
+    if isinstance(node, ast.Subscript):
+        return is_noise(node.value)
+    if isinstance(node, ast.Call):
+        return called(node) in {"drawn", "noise", "noise_rows"} or (called(node) == "take" and is_noise(node.args[0]))
+    return getattr(node, "id", getattr(node, "attr", "")) in {"noise", "drawn", "tilt"}
+
+
+@each("module", [module for module in MODULES if within(module, SEES_ROWS)])
+def test_noise_is_added_in_two_places(module):
+    assert len(additions(MODULES[module].read_text(encoding="utf-8"))) == ADDED.get(module, 0)
+
+
+@each(
+    "source",
+    [
+        "noisy = encoded + drawn",
+        "noisy = encoded + calibrated.noise(seed, k, 1)[0]",
+        "row += noise[k]",
+        "put(out, j, left, floor(row) + take(noise, j, left))",
+        "np.add(encoded, self.noise, out=out)",
+        "x = row - drawn(needed, seed, 0)",
+    ],
+)
+def test_a_planted_addition_is_found(source):
+    assert additions(source) == [1]
 
 
 @each(
@@ -285,12 +338,12 @@ def test_the_places_are_there():
         "secret, encoded = calibrated.encode(*parts)",
         "_, encoded = coder.encode(secret={}, row=row, k=1)",
         "from taciturn.kernel.noise.sampling import lattice_normal",
-        "from taciturn.noise import sampling\nx = sampling.lattice_gumbel((3,))",
+        "from taciturn.kernel.noise import sampling\nx = sampling.lattice_gumbel((3,))",
         "from taciturn.kernel.noise.sampling import GUMBEL_STEP, secret_bits as bits",
         "def f():\n    from taciturn.kernel.stream.passes import noise_of",
-        "from taciturn.compiled import passes\nx = passes.noise_of(c).add(secret, public, rows, 1, drawn)",
-        "from taciturn.compiled import passes\nx = passes.NOISE[type(c)](c)",
-        "from taciturn.compiled import lattice\nx = lattice.add_noise_batch(rows, steps, 1.0, noise)",
+        "from taciturn.kernel.stream import passes\nx = passes.noise_of(c).add(secret, public, rows, 1, drawn)",
+        "from taciturn.kernel.stream import passes\nx = passes.NOISE[type(c)](c)",
+        "from taciturn.kernel.mechanisms import lattice_loops\nx = lattice_loops.add_noise_batch(rows, steps, 1.0, noise)",
         "from taciturn.kernel.learners.igd_loops import releases",
         "import taciturn.kernel.mechanisms.blt_loops",
         "drawn = getattr(calibrated, 'noise')(None, 1, 1)",
@@ -311,7 +364,7 @@ def test_a_planted_meeting_is_named(module, source):
     ],
 )
 def test_a_mechanism_that_adds_its_own_noise_is_named(source):
-    assert meetings("taciturn.mechanisms.mine", source)
+    assert meetings("taciturn.kernel.mechanisms.mine", source)
 
 
 @each(
@@ -319,20 +372,23 @@ def test_a_mechanism_that_adds_its_own_noise_is_named(source):
     [
         ("taciturn.kernel.stream.loop", "x = calibrated.encode(secret, row, k)[1] + calibrated.noise(seed, k, 1)[0]"),
         (
-            "taciturn.kernel.stream.passes",
-            "from taciturn.compiled import lattice\nnoise = calibrated.noise_rows(None, 1, 2)",
+            "taciturn.kernel.mechanisms.prefix_sum_pass",
+            "from taciturn.kernel.mechanisms import lattice_loops\nnoise = calibrated.noise_rows(None, 1, 2)",
         ),
         ("taciturn.checks.mechanisms", "drawn = calibrated.noise(seed, 1, 5)"),
         ("taciturn.audit.selection", "calibrated.encode({}, row, k)"),
         (
             "taciturn.kernel.mechanisms.lattice",
-            "def draw(self, releases, bits):\n    return lattice_normal(1.0, (3,), bits)",
+            "def needs(self, releases):\n    return NoiseNeeded('normal', (3,), 1.0)",
         ),
-        ("taciturn.mechanisms.mine", "def encode(self, secret, row, k):\n    return self.coder.encode(secret, row, k)"),
+        (
+            "taciturn.kernel.mechanisms.mine",
+            "def encode(self, secret, row, k):\n    return self.coder.encode(secret, row, k)",
+        ),
         ("taciturn.contract.contract", "text.encode('utf-8', 'surrogatepass')\ncolumn.encode(values, out)"),
         ("taciturn.report.plots", "label = finding.noise\nfrom taciturn.kernel.noise.sampling import GUMBEL_STEP"),
         ("taciturn.regret.optimum", "from taciturn.kernel.stream.passes import statistics"),
-        ("taciturn.averages", "from taciturn.compiled import averages"),
+        ("taciturn.averages", "from taciturn._util import averages_loops"),
     ],
 )
 def test_what_is_no_meeting(module, source):
