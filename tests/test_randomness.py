@@ -289,7 +289,7 @@ def additions(source: str) -> list[int]:
             operands = [node.left, node.right]
         elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add | ast.Sub):
             operands = [node.value]
-        elif isinstance(node, ast.Call) and called(node) in ("add", "subtract"):
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("np.add", "np.subtract"):
             operands = node.args
         else:
             continue
@@ -343,7 +343,7 @@ def test_a_planted_addition_is_found(source):
         "def f():\n    from taciturn.kernel.stream.passes import noise_of",
         "from taciturn.kernel.stream import passes\nx = passes.noise_of(c).add(secret, public, rows, 1, drawn)",
         "from taciturn.kernel.stream import passes\nx = passes.NOISE[type(c)](c)",
-        "from taciturn.kernel.mechanisms import lattice_loops\nx = lattice_loops.add_noise_batch(rows, steps, 1.0, noise)",
+        "from taciturn.kernel.mechanisms import lattice_loops as a\nx = a.add_noise_batch(rows, steps, 1.0, noise)",
         "from taciturn.kernel.learners.igd_loops import releases",
         "import taciturn.kernel.mechanisms.blt_loops",
         "drawn = getattr(calibrated, 'noise')(None, 1, 1)",
