@@ -197,16 +197,15 @@ def test_bandits_draw_choices_and_no_noise():
 # Where exact data and noise meet.
 
 MEETING = {
-    "taciturn.kernel.stream.privatize",  # one release at a time: the definition
-    "taciturn.kernel.stream.loop",  # which draws noise for it, before it learns the rows of its block
+    "taciturn.kernel.stream.privatize",  # one release: encoded, with noise, decoded
+    "taciturn.kernel.stream.loop",  # the definition, which draws for it
     "taciturn.kernel.stream.passes",  # the table of what does the same for many releases at once
-    "taciturn.kernel.learners.ftrl_loops",  # noise feeds back: FTRL and BLT
-    "taciturn.kernel.learners.ftrl_pass",
-    "taciturn.kernel.learners.igd_loops",  # noise feeds back: IGD and independent noise
+    "taciturn.kernel.stream.batch_pass",
     "taciturn.kernel.learners.igd_pass",
-    "taciturn.kernel.mechanisms.blt_pass",  # many releases of sums
-    "taciturn.kernel.mechanisms.prefix_sum_pass",
-    "taciturn.kernel.mechanisms.tree_pass",
+    "taciturn.kernel.learners.ftrl_pass",
+    *(f"taciturn.kernel.mechanisms.{name}_pass" for name in ("blt", "prefix_sum", "tree")),
+    *(f"taciturn.kernel.mechanisms.{name}_loops" for name in ("blt", "lattice", "tree")),
+    *(f"taciturn.kernel.learners.{name}_loops" for name in ("ftrl", "igd")),
 }
 DEFINED = {"taciturn.kernel.noise", "taciturn.kernel.mechanisms", "taciturn.methods.exponential"}
 """The samplers, and the verbs: what a mechanism encodes, and what noise it needs, each without the other."""
@@ -228,7 +227,7 @@ SAMPLERS = {"lattice_normal", "lattice_gumbel", "secret_bits", "seeded_bits"}
 ADDERS = {"drawn", "with_noise", "noisy_steps", "add_noise", "add_noise_batch"}
 """What draws what a mechanism needs, and what adds: by whom they are imported. `drawn` is also a name of noise."""
 VERBS = {"noise", "noise_rows"}
-TABLES = {"noise_of", "NOISE", "THROUGH", "STRATEGIES"}
+TABLES = {"noise_of", "NOISE", "THROUGH", "SUMS"}
 NOISY_LOOPS = {f"{name}_loops" for name in ("lattice", "blt", "tree", "ftrl", "igd")}
 
 
@@ -425,7 +424,7 @@ def test_a_mechanism_that_adds_its_own_noise_is_named(source):
         ),
         ("taciturn.contract.contract", "text.encode('utf-8', 'surrogatepass')\ncolumn.encode(values, out)"),
         ("taciturn.report.plots", "label = finding.noise\nfrom taciturn.kernel.noise.sampling import GUMBEL_STEP"),
-        ("taciturn.regret.optimum", "from taciturn.kernel.stream.passes import statistics"),
+        ("taciturn.regret.optimum", "from taciturn.kernel.replay import replay"),
         ("taciturn.averages", "from taciturn._util import averages_loops"),
     ],
 )
