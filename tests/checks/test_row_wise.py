@@ -34,10 +34,10 @@ from taciturn.columns.values import ArrayValues, PlainValues
 from taciturn.estimators import river_scaling, scaling
 from taciturn.estimators.dict_rows import features_of
 from taciturn.kernel.problem.clipping import clip_sparse_rows
+from taciturn.kernel.problem.features import Bins
 from taciturn.kernel.problem.inputs import as_numbers
 from taciturn.kernel.problem.row_wise import RowWise
 from taciturn.readers.arrow import ArrowValues
-from taciturn.kernel.problem.features import Bins
 from taciturn.tables.column_maps import LinearMap, Standardise
 
 pytestmark = pytest.mark.privacy

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from taciturn import InvalidInput, L2Ball, Logistic, Problem, WholeSpace
+from taciturn.kernel.problem.features import Bins
 from taciturn.kernel.stream.fingerprint import fingerprint
 from taciturn.kernel.stream.loop import fast_clip
-from taciturn.kernel.problem.features import Bins
 from taciturn.tables.column_maps import LinearMap, Standardise
 
 ANY = st.floats(allow_nan=True, allow_infinity=False)

@@ -14,7 +14,6 @@ from taciturn.calibration.paper import (
     PaperNoise,
     Reading,
     pocp_noise,
-    pol_noise,
     pqftl_noise,
     tree_noise,
 )
@@ -25,8 +24,6 @@ from taciturn.kernel.learners.igd import IGD
 from taciturn.kernel.learners.qftl import QFTL
 from taciturn.kernel.learners.vector_sum import VectorSum
 from taciturn.kernel.stream.protocols import Certificate, Learner
-from taciturn.methods.averaged import Averaged
-from taciturn.methods.giga import GIGA
 
 
 def in_the_paper(certificate: Certificate, learner: Learner) -> Certificate:
@@ -61,25 +58,6 @@ def _of_igd(learner: IGD) -> PaperNoise:
     return partial(pocp_noise, 2.0 * learner.steepest)
 
 
-def _of_giga(learner: GIGA) -> PaperNoise:
-    """`lam = 2G` as Algorithm 3 prints it, `2G/alpha` as Lemma 5 states it; G is the longest gradient of `f`."""
-
-    def noise(privacy: Privacy, horizon: int, rounds: Array, reading: Reading) -> tuple[Array, Privacy]:
-        lam = 2.0 * learner.steepest / (learner.problem.ridge if reading == "proven" else 1.0)
-        return pocp_noise(lam, privacy, horizon, rounds, reading)
-
-    return noise
-
-
-def _of_averaged(learner: Averaged) -> PaperNoise:
-    """Algorithm 6, which adds noise once, to the mean after T examples."""
-
-    def noise(privacy: Privacy, horizon: int, rounds: Array, reading: Reading) -> tuple[Array, Privacy]:
-        return np.full(len(rounds), pol_noise(learner.learner.steepest, privacy, horizon)), privacy
-
-    return noise
-
-
 def _of_vector_sum(learner: VectorSum) -> PaperNoise:
     """Algorithm 5, its two readings one."""
 
@@ -105,9 +83,7 @@ def _of_qftl(learner: QFTL) -> PaperNoise | None:
 
 IN_THE_PAPER: dict[type, Callable[[Any], PaperNoise | None]] = {
     IGD: _of_igd,
-    GIGA: _of_giga,
-    Averaged: _of_averaged,
     VectorSum: _of_vector_sum,
     QFTL: _of_qftl,
 }
-"""The learners that the paper names; a subclass with a certificate of its own is not among them."""
+"""The learners that the paper names, with those of `methods/`; not a subclass with a certificate of its own."""

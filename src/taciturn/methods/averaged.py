@@ -8,7 +8,10 @@ from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
+from taciturn.calibration.paper import PaperNoise, Reading, pol_noise
+from taciturn.calibration.readings import IN_THE_PAPER
 from taciturn.errors import Unprovable, integer, one_of
+from taciturn.kernel.accounting.gdp import Privacy
 from taciturn.kernel.arrays import Array, Arrays, Integers
 from taciturn.kernel.learners.contributions import Unverified
 from taciturn.kernel.learners.igd_pass import Steps, steps_of
@@ -138,6 +141,18 @@ class Means:
 
 
 register(Averaged, Means.of)
+
+
+def _in_the_paper(learner: Averaged) -> PaperNoise:
+    """Algorithm 6, which adds noise once, to the mean after T examples."""
+
+    def noise(privacy: Privacy, horizon: int, rounds: Array, reading: Reading) -> tuple[Array, Privacy]:
+        return np.full(len(rounds), pol_noise(learner.learner.steepest, privacy, horizon)), privacy
+
+    return noise
+
+
+IN_THE_PAPER[Averaged] = _in_the_paper
 
 
 def averaged(learner: IterateLearner | Unverified, how: How = "mean", *, horizon: int) -> Averaged:

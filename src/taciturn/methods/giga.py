@@ -9,7 +9,10 @@ from typing import Literal
 
 import numpy as np
 
+from taciturn.calibration.paper import PaperNoise, Reading, pocp_noise
+from taciturn.calibration.readings import IN_THE_PAPER
 from taciturn.errors import Unprovable, one_of
+from taciturn.kernel.accounting.gdp import Privacy
 from taciturn.kernel.arrays import Array, Arrays
 from taciturn.kernel.learners.contributions import rests
 from taciturn.kernel.learners.igd_pass import STEPS, Iterates
@@ -113,3 +116,16 @@ def _steps(learner: GIGA) -> tuple[Code, Problem]:
 
 STEPS[GIGA] = _steps
 register(GIGA, Iterates.of)
+
+
+def _in_the_paper(learner: GIGA) -> PaperNoise:
+    """`lam = 2G` as Algorithm 3 prints it, `2G/alpha` as Lemma 5 states it; G is the longest gradient of `f`."""
+
+    def noise(privacy: Privacy, horizon: int, rounds: Array, reading: Reading) -> tuple[Array, Privacy]:
+        lam = 2.0 * learner.steepest / (learner.problem.ridge if reading == "proven" else 1.0)
+        return pocp_noise(lam, privacy, horizon, rounds, reading)
+
+    return noise
+
+
+IN_THE_PAPER[GIGA] = _in_the_paper
