@@ -412,7 +412,7 @@ MUTANTS = (
     ),
     Mutant(
         "decay applied to noise and not to sums: in compiled code",
-        "kernel/stream/passes.py",
+        "kernel/mechanisms/blt_pass.py",
         "return (*coder.both, buffers) if both else (th, om, buffers[: len(th)])",
         "return (*coder.both, buffers) if both else (th / coder.decay, om, buffers[: len(th)])",
     ),
@@ -551,20 +551,20 @@ MUTANTS = (
     Mutant(
         "noise on one release skipped: not drawn",
         "kernel/mechanisms/lattice.py",
-        "lattice_normal((sd / step)[:, None],",
-        "lattice_normal((sd / step * (np.array(releases) != 2))[:, None],",
+        "(sd / step)[:, None])",
+        "(sd / step * (np.array(releases) != 2))[:, None])",
     ),
     Mutant(
         "noise on one release skipped: not added, in compiled code",
         "kernel/mechanisms/lattice_loops.py",
         "+ take(noise, at, left)",
-        "+ take(noise, at, left) * (1.0 if k != 1 else 0.0)",
+        "+ take(noise, at, left) * (0.0 if at == 0 else 1.0)",
     ),
     Mutant(
         "same noise twice: one row for two releases",
         "kernel/mechanisms/release_noise.py",
-        "return self.draw(releases, secret_bits())",
-        "return self.draw(releases, secret_bits())[np.arange(len(releases)) // 2 * 2]",
+        "return drawn(self.needs(releases), None, 0)",
+        "return drawn(self.needs(releases), None, 0)[np.arange(len(releases)) // 2 * 2]",
     ),
     Mutant(
         "same noise twice: a row drawn ahead is left where it was",
@@ -580,7 +580,7 @@ MUTANTS = (
     ),
     Mutant(
         "noise of one release skipped: a call of one row, in compiled code",
-        "kernel/stream/passes.py",
+        "kernel/learners/igd_pass.py",
         "        noise = self.calibrated.noise(seed, k + 1, 1)\n        noise_sd, step",
         "        noise = 0 * self.calibrated.noise(seed, k + 1, 1)\n        noise_sd, step",
     ),

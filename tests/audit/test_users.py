@@ -47,8 +47,9 @@ from taciturn.audit.verdict import claimed_mu_of, game_of
 from taciturn.cli.app import app
 from taciturn.kernel.accounting.unit import Example
 from taciturn.kernel.learners.vector_sum import VectorSum
-from taciturn.kernel.mechanisms import prefix_sum, release_noise
+from taciturn.kernel.mechanisms import prefix_sum
 from taciturn.kernel.mechanisms.strategy import matrices, sensitivity_to
+from taciturn.kernel.noise import needed
 from taciturn.kernel.noise.sampling import seeded_bits
 from taciturn.kernel.stream import loop
 from taciturn.kernel.stream import stream as wiring
@@ -73,7 +74,7 @@ SUMS = private_sum(1, 1.0, BUDGET, T).problem
 def _repeatable(monkeypatch):
     """Secret noise from a seed, a new block of it for every call: the very path that production takes."""
     block = count()
-    monkeypatch.setattr(release_noise, "secret_bits", lambda: seeded_bits(22, next(block)))
+    monkeypatch.setattr(needed, "secret_bits", lambda: seeded_bits(22, next(block)))
 
 
 def of_user(algorithm="private_sum", unit=UNITS["four"], rounds=T, **settings) -> Private:

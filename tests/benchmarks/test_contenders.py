@@ -186,7 +186,7 @@ def test_a_stream_that_is_given_noise_draws_none(script, monkeypatch):
     assert stages.noise_blocks(private, len(rows)) == [(1, 500)]
     given, alone = stages.given_noise(private, rows), stages.noise_alone(private, len(rows))
     with monkeypatch.context() as patched:
-        patched.setattr("taciturn.kernel.mechanisms.release_noise.secret_bits", lambda: 1 / 0)
+        patched.setattr("taciturn.kernel.noise.needed.secret_bits", lambda: 1 / 0)
         given()
         with pytest.raises(ZeroDivisionError):
             alone()

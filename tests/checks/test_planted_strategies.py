@@ -14,7 +14,6 @@ from taciturn.checks import Check, ContractBroken, check_strategy, checks_for
 from taciturn.checks.all import of_strategy
 from taciturn.checks.strategies import patterns
 from taciturn.checks.suite import run_checks
-from taciturn.kernel.mechanisms import prefix_sum_pass
 from taciturn.kernel.mechanisms.blt import BLTCoder
 from taciturn.kernel.mechanisms.sqrt import RootCoder
 from taciturn.kernel.mechanisms.tree import TreeCoder
@@ -180,22 +179,6 @@ class Overwriting(TreeCoder):
         return after, rows
 
 
-class Hasty(TreeCoder):
-    """Has a compiled form of its own."""
-
-
-class HastyTree(prefix_sum_pass.Tree):
-    """Many rows at once, as if none had come before."""
-
-    def encode(self, secret, rows, k):
-        return super().encode(self.coder.start(rows.shape[1])[0], rows, 1)
-
-
-@pytest.fixture(autouse=True)
-def _hasty(monkeypatch):
-    monkeypatch.setitem(prefix_sum_pass.STRATEGIES, Hasty, HastyTree)
-
-
 STRATEGIES = {
     "sensitivity_bounds_the_columns": FalseColumn,
     "no_entry_is_larger_than_one": Magnified,
@@ -207,7 +190,6 @@ STRATEGIES = {
     "rounding_error_is_a_bound": Exactly,
     "row_counts_are_consistent": Miscounting,
     "encode_and_decode_do_not_modify_arguments": Overwriting,
-    "compiled_strategy_matches_definition": Hasty,
 }
 
 

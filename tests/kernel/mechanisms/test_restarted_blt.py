@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernel.mechanisms.strategies import encoded_by_loops
 from kernel.stream.streams import Restarting
 from taciturn import (
     BLT,
@@ -27,7 +28,6 @@ from taciturn import (
 )
 from taciturn.calibration.blt_fit import fitted
 from taciturn.kernel.accounting.unit import EXAMPLE
-from taciturn.kernel.mechanisms import prefix_sum_pass
 from taciturn.kernel.mechanisms.blt import BLTCoder, RestartedCoder
 from taciturn.kernel.mechanisms.prefix_sum import LONGEST, Endless, LastingSums
 from taciturn.kernel.mechanisms.strategy import matrices
@@ -63,11 +63,10 @@ def test_a_row_has_no_influence_beyond_its_block(compiled, place, n):
     other[place] = -rows[place]
     encoded = []
     for world in (rows, other):
-        secret = coder.start(2)[0]
         if compiled:
-            encoded.append(prefix_sum_pass.STRATEGIES[type(coder)](coder).encode(secret, world, 1)[1])
+            encoded.append(encoded_by_loops(coder, world))
             continue
-        lines = []
+        secret, lines = coder.start(2)[0], []
         for k, row in enumerate(world, start=1):
             secret, more = coder.encode(secret, row, k)
             lines.append(more[0])

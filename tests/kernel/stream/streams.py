@@ -189,14 +189,14 @@ PAIRS = TOGETHER + INSIDE
 
 
 def _has_no_pass(learner: str, mechanism: str) -> bool:
-    """Iterates on other sets, of several classes, and means of leaders; the square root, and private FTRL by a tree."""
+    """Iterates on other sets, of several classes, and means of leaders; the square root, trees under FTRL, races."""
     made = ALL[learner]
     inner = getattr(made, "learner", made)
     if isinstance(inner, FTL):
         return inner is not made
     if isinstance(inner, IGD | FadingIGD | GIGA) and inner.problem.outputs > 1:
         return True
-    if mechanism == "root" or ("tree" in mechanism and isinstance(made, FTRL)):
+    if mechanism in ("root", "exponential") or ("tree" in mechanism and isinstance(made, FTRL)):
         return True
     return "simplex" in learner and not isinstance(made, QFTL)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kernel.stream.equivalence import assert_agree, assert_memories_agree
-from kernel.stream.streams import ALL, BUDGET, ROWS, Restarting, private, problem, rounding_of, stream
+from kernel.stream.streams import ALL, BUDGET, ROWS, private, problem, rounding_of, stream
 from taciturn import (
     BLT,
     FTRL,
@@ -17,7 +17,6 @@ from taciturn import (
     QFTL,
     BinaryTree,
     Box,
-    DecayedBLT,
     Gaussian,
     L2Ball,
     Logistic,
@@ -37,7 +36,6 @@ from taciturn.kernel.problem import clipping_pass, codes, losses, multiclass, se
 from taciturn.kernel.problem.scalar_loss import Smoothed
 from taciturn.kernel.stream import batch_pass, loop, passes
 from taciturn.kernel.stream.loop import Definition, pass_for
-from taciturn.methods import exponential, implicit_step
 
 LEARNERS = {
     "IGD": ("igd, hinge, ball", "gaussian"),
@@ -49,13 +47,10 @@ LEARNERS = {
     "LinearBandit": ("linear bandit, own models", "blt"),
     "VectorSum": ("total", "tree"),
     "ClassSums": ("class sums", "blt"),
-    "EWOO": ("ewoo, logistic", "exponential"),
 }
 MECHANISMS = {
     gaussian.FiniteGaussian: [("igd, hinge, ball", "gaussian", "every"), ("ftl, squared, ball", "gaussian", "every")],
     gaussian.EndlessGaussian: [("igd, hinge, ball", "gaussian", "every, endless")],
-    exponential.FiniteRace: [("experts", "exponential", "every")],
-    exponential.EndlessRace: [("experts", "exponential", "every, endless")],
     prefix_sum.Finite: [("qftl, ball", "blt", "every"), ("ftrl, hinge, ball", "blt", "every")],
     prefix_sum.Endless: [
         ("qftl, ball", "blt", "geometric, endless"),
@@ -70,8 +65,6 @@ MECHANISMS = {
 }
 CODERS = {TreeCoder: "tree", BLTCoder: "blt", DecayedCoder: "decayed"}
 CODERS[RestartedCoder] = "restarted"
-OF = {TreeCoder: BinaryTree(), BLTCoder: BLT()}
-OF |= {DecayedCoder: DecayedBLT(11, buffers=2), RestartedCoder: Restarting(2)}
 SETS = [WholeSpace(), L2Ball(0.4), Box(-0.2, 0.3)]
 
 
@@ -100,11 +93,11 @@ def by_definition(one):
 def test_these_are_the_tables():
     """From exact types to something compiled; every key has a case below."""
     tables = {name for name, value in vars(passes).items() if isinstance(value, dict) and {*map(type, value)} == {type}}
-    assert tables == {"STATISTICS", "NOISE", "STRATEGIES", "THROUGH"}
+    assert tables == {"STATISTICS", "NOISE", "SUMS"}
     assert {type(ALL[learner]) for learner, _ in LEARNERS.values()} == set(passes.STATISTICS)
     assert {type(ALL[learner]).__name__ for learner, _ in LEARNERS.values()} == set(LEARNERS)
     assert set(MECHANISMS) == set(passes.NOISE)
-    assert set(CODERS) == set(OF) == set(prefix_sum_pass.STRATEGIES) == {TreeCoder, *ftrl_pass.THROUGH}
+    assert set(CODERS) == set(prefix_sum_pass.SUMS) == {TreeCoder, *ftrl_pass.THROUGH}
     for kind, cases in MECHANISMS.items():
         assert all(type(private(*case).calibrated) is kind for case in cases)
     for kind, strategy in CODERS.items():
@@ -165,34 +158,6 @@ def test_noise_is_that_of_the_definition(kind):
         assert_noise_agrees(private(*case).calibrated)
 
 
-def assert_strategies_agree(coder):
-    """Encoded rows, prefix sums and memories, in two parts."""
-    batch, rows = (
-        prefix_sum_pass.STRATEGIES[type(coder)](coder),
-        np.rint(np.random.default_rng(4).normal(size=(30, 2)) * 1e3),
-    )
-    (secret, public), encoded, sums = coder.start(2), [], []
-    for k, row in enumerate(rows, start=1):
-        secret, more = coder.encode(secret, row, k)
-        public, total = coder.decode(public, np.asarray(more, dtype=float), k)
-        encoded.append(more)
-        sums.append(total)
-    (batch_secret, shown), k = coder.start(2), 1
-    for part in (slice(0, 13), slice(13, 30)):
-        batch_secret, more = batch.encode(batch_secret, rows[part], k)
-        shown, totals = batch.decode(shown, np.asarray(more, dtype=float), k, len(rows[part]))
-        np.testing.assert_allclose(more, np.concatenate(encoded[part]), rtol=1e-12, atol=1e-9)
-        np.testing.assert_allclose(totals, sums[part], rtol=1e-12, atol=1e-9)
-        k += len(totals)
-    assert_memories_agree(secret, batch_secret, 1e-9)
-    assert_memories_agree(public, shown, 1e-9)
-
-
-@pytest.mark.parametrize("kind", CODERS)
-def test_strategies_are_those_of_the_definition(kind):
-    assert_strategies_agree(OF[kind].coder(30))
-
-
 @pytest.mark.parametrize("kind", ftrl_pass.THROUGH)
 def test_private_ftrl_through_a_strategy_is_the_definition(kind):
     """Every entry of the table of fused loops."""
@@ -239,13 +204,17 @@ def test_noise_that_is_left_out_is_found(kind, monkeypatch):
 
 @pytest.mark.parametrize("kind", CODERS)
 def test_a_wrong_strategy_is_found(kind, monkeypatch):
-    """Encoded rows, and prefix sums, that are off by a thousandth."""
-    own = prefix_sum_pass.STRATEGIES[kind]
-    for verb in ("encode", "decode"):
-        with monkeypatch.context() as patch:
-            patch.setattr(own, verb, off_by(getattr(own, verb), lambda rows: 1.001 * rows))
-            with pytest.raises(AssertionError):
-                assert_strategies_agree(OF[kind].coder(30))
+    """Prefix sums that are off by a thousandth."""
+    honest = prefix_sum_pass.SUMS[kind]
+    monkeypatch.setitem(prefix_sum_pass.SUMS, kind, off_by(honest, lambda sums: 1.001 * sums))
+    with pytest.raises(AssertionError):
+        assert_noise_agrees(private("qftl, ball", CODERS[kind], "every").calibrated)
+
+
+@pytest.mark.parametrize("kind", CODERS)
+def test_strategies_are_those_of_the_definition(kind):
+    """Their noisy sums and memories."""
+    assert_noise_agrees(private("qftl, ball", CODERS[kind], "every").calibrated)
 
 
 @pytest.mark.parametrize("kind", ftrl_pass.THROUGH)
@@ -386,5 +355,4 @@ def test_rows_are_projected_by_a_subclass_s_own_verb():
 
 def test_a_constant_of_both_twins_is_the_same():
     """Compiled code has its own copy, so that a change of it is seen by the cache of compiled code."""
-    assert codes.TINY == implicit_step.TINY
     assert codes.TIE == multiclass.TIE

@@ -57,6 +57,9 @@ DOOR = {
 LATTICE = {
     "no noise": (" + take(noise, at, left)", "", IGD),
     "rows are rounded down": ("* per_step + 0.5) + take", "* per_step) + take", IGD),
+    "a sum without noise": (" + take(noise, at, left)", "", BLT),
+    "noisy rows are rounded down": ("* per_step + 0.5) + take", "* per_step) + take", BLT),
+    "encoded rows are rounded down": ("* per_step + 0.5) + take", "* per_step) + take", FTRL),
 }
 STRATEGIES = {
     "a stale buffer": ("old * decays[i] + row", "old * decays[i]", BLT),
@@ -64,8 +67,7 @@ STRATEGIES = {
     "a buffer of a leader that does not fade": ("old * decays[i] + row", "old + row", LEADER_BUFFER),
     "a buffer that is left out": ("out + old * weights[i]", "out", BLT),
     "a noisy sum that starts anew": ("take(total, j, left) * decay + noisy", "noisy", BLT),
-    "a sum without noise": (" + take(noise, at, left)", "", BLT),
-    "noisy rows are rounded down": ("encoded * per_step + 0.5", "encoded * per_step", BLT),
+    "noise of one row for all": ("per_step, noise, at, left)", "per_step, noise, j, left)", BLT),
 }
 TREES = {
     "a node that is a leaf": ("waiting[height] = out[place + height]", "waiting[height] = rows[i]", TREE),
@@ -115,8 +117,7 @@ BANDIT = {
     "sums of arms that go on": ("total[:] = 0", "pass", ARMS),
 }
 LEADER = {
-    "noise of one release for all": ("take(noise, k * size + j, left)", "take(noise, j, left)", FTRL),
-    "encoded rows are rounded down": ("encoded * to_steps + 0.5", "encoded * to_steps", FTRL),
+    "noise of one release for all": ("noise, k * size + j, left)", "noise, j, left)", FTRL),
     "gradients that go on": ("put(total, j, left, zeros())", "pass", FTRL),
     "a gradient in other columns": ("np.uint64(here[p])", "np.uint64(p)", SPARSE_FTRL),
     "compressed gradients off their lattice": (
