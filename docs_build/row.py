@@ -138,7 +138,7 @@ def post() -> Way:
         with tempfile.TemporaryDirectory() as folder:
             asyncio.run(all_requests(folder))
     finally:
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
     return way
 
 
@@ -153,11 +153,13 @@ async def request(app: Any, path: str, body: bytes, token: str, key: str) -> Non
     scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": headers}
     scope |= {"http_version": "1.1", "scheme": "http", "client": ("127.0.0.1", 1), "root_path": "", "raw_path": b""}
     sent: list[dict[str, Any]] = []
-    messages = iter([{"type": "http.request", "body": body, "more_body": False}])
+    messages: Iterator[dict[str, Any]] = iter([{"type": "http.request", "body": body, "more_body": False}])
 
     async def receive() -> dict[str, Any]:
-        message = next(messages, None)
-        return message if message is not None else await asyncio.Event().wait() or {}
+        for message in messages:
+            return message
+        await asyncio.Event().wait()  # the client stays
+        return {"type": "http.disconnect"}
 
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)

@@ -140,7 +140,7 @@ def code_lines_of(source: str) -> set[int]:
     >>> sorted(code_lines_of('"Title."\n\nx = 1  # one\n# two\ndef f():\n    "Doc."\n    return (\n        2)\n'))
     [3, 5, 7, 8]
     """
-    lines = set()
+    lines: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type not in SILENT:
             lines.update(range(token.start[0], token.end[0] + 1))
@@ -175,11 +175,11 @@ def reached(path: Path, starts: tuple[str, ...]) -> list[ast.FunctionDef]:
             continue
         found[name] = functions[name]
         owner = name.rpartition(".")[0]
-        for node in ast.walk(functions[name]):
-            if isinstance(node, ast.Name) and node.id in functions:
-                waiting.append(node.id)
-            elif isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "self":
-                called = f"{owner}.{node.attr}"
+        for used in ast.walk(functions[name]):
+            if isinstance(used, ast.Name) and used.id in functions:
+                waiting.append(used.id)
+            elif isinstance(used, ast.Attribute) and getattr(used.value, "id", "") == "self":
+                called = f"{owner}.{used.attr}"
                 waiting += [called] if called in functions else []
     return list(found.values())
 

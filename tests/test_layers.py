@@ -24,11 +24,12 @@ INSIDE = "files < accounting < problem | noise < learners, mechanisms, stream"
 LAZY = {"taciturn.__init__", "taciturn.__main__"}  # the front doors may import anything
 GUESTS = {"reproduce"}  # example code: public names come by the front door, as they do for a user
 LATE = {
+    ("taciturn.core.private", "taciturn.methods.readings.in_the_paper"),
     ("taciturn.accounting.ledger", "taciturn.store.book"),
     ("taciturn.accounting.ledger", "taciturn.store.verify"),
 }
-"""The imports that point to the right, inside functions: a ledger that is opened by an address, or verified, looks for
-the database."""
+"""The imports that point to the right, inside functions: a stream looks for the paper's reading of its learner, and a
+ledger that is opened by an address, or verified, for the database."""
 
 
 def module_name(path: Path) -> str:

@@ -22,7 +22,7 @@ from taciturn import (
     Unprovable,
     WholeSpace,
 )
-from taciturn.calibration.readings import paper_noise
+from taciturn.methods.readings import paper_noise
 
 SMOOTH = ["huber", "linear", "log cosh", "logistic", "squared"]
 NOWHERE = np.zeros(0)

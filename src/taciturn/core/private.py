@@ -180,7 +180,7 @@ class Private(Stream, Accounted):
         own = super().certificate
         if self.calibration == "exact":
             return own
-        from taciturn.calibration.readings import in_the_paper  # here: exact noise needs none of its learners
+        from taciturn.methods.readings import in_the_paper  # here: it knows all learners that the paper names
 
         return in_the_paper(own, self.learner)
 
