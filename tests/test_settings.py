@@ -47,6 +47,7 @@ from taciturn import (
     HalfSpace,
     Hinge,
     Huber,
+    Index,
     InvalidInput,
     L1Ball,
     L2Ball,
@@ -54,6 +55,7 @@ from taciturn import (
     LinearBandit,
     Logistic,
     MultiHinge,
+    NonNegative,
     ObjectivePerturbation,
     OneHot,
     Privacy,
@@ -66,9 +68,11 @@ from taciturn import (
     ScalarLoss,
     Simplex,
     Softmax,
+    Square,
     Squared,
     TaciturnError,
     User,
+    Vector,
     VectorLoss,
     WholeSpace,
     at,
@@ -196,6 +200,11 @@ def _fronts(front, **own):
 
 def _certificate(magnitude, **numbers):
     return Certificate("l2", "tail", "1/t", lambda t: 1.0 / t, magnitude, "", "", **numbers)
+
+
+def _form(form, **numbers):
+    made = form(**numbers)
+    return made.size, made.bound, made.unit, made.most_units, made.moved("replace"), made.moved("zero-out")
 
 
 def _cost(**parts):
@@ -356,10 +365,14 @@ STREAM = _stated(release=2, seed=5)
 FORGET = {"forget": 12}
 
 CASES: dict[str, list[Case]] = {
+    "taciturn.Index": [Case(lambda **n: _form(Index, **n), {"size": 3, "bound": 1.0})],
+    "taciturn.NonNegative": [Case(lambda **n: _form(NonNegative, **n), {"size": 3, "bound": 1.3})],
+    "taciturn.Square": [Case(lambda **n: _form(Square, **n), {"size": 3, "bound": 1.3})],
+    "taciturn.Vector": [Case(lambda **n: _form(Vector, **n), {"size": 3, "bound": 1.3})],
     "taciturn.BLT": [Case(BLT, {"buffers": 3})],
     "taciturn.DecayedBLT": [Case(DecayedBLT, {"forget": 100, "buffers": 3})],
     "taciturn.Box": [Case(Box, {"low": -0.7, "high": 1.3})],
-    "taciturn.Certificate": [Case(_certificate, {"magnitude": 1.3, "most": 100, "norm": 1.7})],
+    "taciturn.Certificate": [Case(_certificate, {"magnitude": 1.3, "most": 100, "norm": 1.7, "enforced_factor": 1.3})],
     "taciturn.Cost": [
         Case(_cost, {"mu_squared": 0.3, "extra_epsilon": 0.1, "extra_delta": 1e-3}),
         Case(_cost, {"rho": 0.3, "plain_epsilon": 1.7, "plain_delta": 1e-3}),
@@ -778,6 +791,7 @@ RESULTS = {
     "taciturn.State",
     "taciturn.kernel.accounting.cost.Spent",
     "taciturn.calibration.errata.Erratum",
+    "taciturn.kernel.accounting.guarantee.Charge",
     "taciturn.kernel.accounting.ledger_rules.Learnt",
     "taciturn.kernel.accounting.ledger_rules.Line",
     "taciturn.kernel.accounting.ledger_rules.sums_from",

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 
 from taciturn.calibration.paper import PaperNoise, Reading, pol_noise
-from taciturn.calibration.readings import IN_THE_PAPER
+from taciturn.methods.readings import IN_THE_PAPER
 from taciturn.errors import Unprovable, integer, one_of
 from taciturn.kernel.accounting.gdp import Privacy
 from taciturn.kernel.arrays import Array, Arrays, Integers

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from taciturn.calibration.paper import PaperNoise, Reading, pocp_noise
-from taciturn.calibration.readings import IN_THE_PAPER
+from taciturn.methods.readings import IN_THE_PAPER
 from taciturn.errors import Unprovable, one_of
 from taciturn.kernel.accounting.gdp import Privacy
 from taciturn.kernel.arrays import Array, Arrays

@@ -229,7 +229,7 @@ def test_blocks_are_blocks(monkeypatch):
     honest = one._pass
 
     class Watched:
-        forgets = honest.forgets
+        forgets, one_row = honest.forgets, honest.one_row
 
         def __call__(self, at, X, y, rounds, seed, shown):
             sizes.append((len(y), len(rounds)))

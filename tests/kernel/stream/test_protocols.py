@@ -23,6 +23,7 @@ from taciturn import (
     Privacy,
     Private,
     Problem,
+    Unverified,
     every,
     private_sum,
 )
@@ -116,7 +117,7 @@ def test_what_lacks_a_member_is_rejected_when_it_is_wired(learner, mechanism, wo
 
 def test_the_base_classes_have_the_rest():
     """A learner without any optional member starts at the problem's point, and is known for one relation."""
-    private = Private(Whole(), BLT(), every(1), Privacy(1.0, 1e-6), horizon=4)
+    private = Private(Unverified(Whole(), by="nobody"), BLT(), every(1), Privacy(1.0, 1e-6), horizon=4)
     assert private.start().point.tolist() == private.first_point.tolist() == [0.0, 0.0]
     assert (private.learner.point_size, private.learner.uses_point, private.learner.derived) == (2, False, {})
     assert private.guarantee.other is None  # no dataclass

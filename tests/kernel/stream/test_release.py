@@ -226,7 +226,8 @@ def test_a_loop_that_misses_a_release_shows_nothing(recipe):
     def late(at, X, y, rounds, seed, shown):
         return honest(at, X, y, rounds[::-1].copy(), seed, shown)
 
-    vars(private)["_pass"] = type("Late", (), {"forgets": True, "compressed": False, "__call__": staticmethod(late)})()
+    plain = {"forgets": True, "compressed": False, "one_row": honest.one_row}
+    vars(private)["_pass"] = type("Late", (), plain | {"__call__": staticmethod(late)})()
     with pytest.raises(RuntimeError, match="releases"):
         private.run(state, X, Y)
     assert ledger.spent.mu == 0.0

@@ -257,7 +257,7 @@ def test_the_default_of_every_field_is_in_a_table():
         made = [field for field in fields(kind) if (field.default, field.default_factory) != (MISSING, MISSING)]
         names = {first_name(kind, field.name) for field in made if is_setting(kind, field.name)}
         missing |= {(name_of(kind), name) for name in names - rows if kind.__module__ not in NEVER_STORED}
-    assert not missing, "Add these fields, with their defaults, to core.fingerprint.SINCE."
+    assert not missing, "Add these fields, with their defaults, to kernel.stream.fingerprint.SINCE."
 
 
 def test_settings_that_cannot_be_told_apart_are_refused():

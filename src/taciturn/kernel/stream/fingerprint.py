@@ -128,7 +128,7 @@ FIELDS: dict[str, dict[str, Any]] = {
 }
 """Fields of settings at the end of version 1, in their order then, with their defaults; ... for none. Never changed."""
 
-SINCE: dict[str, dict[str, Any]] = {}
+SINCE: dict[str, dict[str, Any]] = {"Form": {"bound": 1.0}}
 """Defaults of fields that were added later, by the names of class and field."""
 
 CLASS_NAMES = {"Staged": "Private", "Stream": "Private"}

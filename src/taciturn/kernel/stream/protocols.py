@@ -99,8 +99,9 @@ class Certificate:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "magnitude", float_or_nan(self.magnitude))  # a mechanism rejects what is not finite
-        if self.norm is not None:
-            object.__setattr__(self, "norm", float_or_nan(self.norm))
+        for name in ("norm", "enforced_factor"):
+            if (stated := getattr(self, name)) is not None:
+                object.__setattr__(self, name, float_or_nan(stated))
         if self.most is not None:
             object.__setattr__(self, "most", integer("most", self.most))
 
