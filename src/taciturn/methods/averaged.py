@@ -9,7 +9,6 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 
 from taciturn.calibration.paper import PaperNoise, Reading, pol_noise
-from taciturn.methods.readings import IN_THE_PAPER
 from taciturn.errors import Unprovable, integer, one_of
 from taciturn.kernel.accounting.gdp import Privacy
 from taciturn.kernel.arrays import Array, Arrays, Integers
@@ -20,6 +19,7 @@ from taciturn.kernel.problem.problem import Problem
 from taciturn.kernel.problem.sets_pass import project_batch
 from taciturn.kernel.stream.passes import register
 from taciturn.kernel.stream.protocols import Certificate, Learner
+from taciturn.methods.readings import IN_THE_PAPER
 
 How = Literal["mean", "last", "suffix"]
 

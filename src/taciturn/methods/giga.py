@@ -10,7 +10,6 @@ from typing import Literal
 import numpy as np
 
 from taciturn.calibration.paper import PaperNoise, Reading, pocp_noise
-from taciturn.methods.readings import IN_THE_PAPER
 from taciturn.errors import Unprovable, one_of
 from taciturn.kernel.accounting.gdp import Privacy
 from taciturn.kernel.arrays import Array, Arrays
@@ -23,6 +22,7 @@ from taciturn.kernel.problem.problem import Problem
 from taciturn.kernel.problem.scalar_loss import ScalarLoss, Values
 from taciturn.kernel.stream.passes import register
 from taciturn.kernel.stream.protocols import Certificate
+from taciturn.methods.readings import IN_THE_PAPER
 
 Step = Literal["contracting", "printed"]
 
