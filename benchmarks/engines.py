@@ -105,7 +105,7 @@ class Measured:
             made = self.new()
             for task, part in zip(self.tasks, parts, strict=True):
                 made.seen.begin_batch(task.start)
-                made.learn_sums(part.sums, part.digests)
+                made.learn_sums(pool.blocks_of([part]), part.digests)
             made.commit()
             return made
 
@@ -148,11 +148,12 @@ class Admitted:
 def blocks_of(rows: int, contract: Contract) -> Callable[[], Any]:
     """`run_sums` on blocks of so many rows each, whose sums are known."""
     from taciturn import BlockSums, block_statistics, every, pqftl
+    from taciturn.kernel.replay import sums_in
 
     problem = contract.plan(on_bad="zero").private.problem
     private = pqftl(problem, contract.plan().private.privacy, rows * BLOCKS, schedule=every(rows), seed=1)
     one = block_statistics(private.learner, None, np.full((1, DIMENSION), 0.1), [0.5])
-    parts = [BlockSums(rows, one.sums * rows, one.settings) for _ in range(BLOCKS)]
+    parts = [BlockSums(rows, sums_in(one) * rows, one.settings) for _ in range(BLOCKS)]
     return lambda: private.run_sums(private.start(), parts)
 
 

@@ -42,7 +42,8 @@ from streams import BUDGET, CHUNK, Task, learns, noise_alone
 from taciturn import L2Ball, Logistic, Private, Problem, pftrl, pgiga, pigd
 from taciturn.averages import late_average
 from taciturn.estimators.stream import PrivacyWarning
-from taciturn.kernel.compiled import passes
+from taciturn.kernel.problem import clipping_pass
+from taciturn.kernel.stream import passes
 
 D = 54
 RADIUS = 5.0
@@ -111,7 +112,7 @@ def learns_and_averages(private: Private, task: Task) -> Callable[[], np.ndarray
 def steps_alone(private: Private, task: Task) -> Callable[[], object]:
     """The same learner without noise or releases: examples are clipped, and every step is taken."""
     learner = private.learner
-    clip, statistics = passes.clip_for(learner.problem), passes.statistics_of(learner)
+    clip, statistics = clipping_pass.clip_for(learner.problem), passes.statistics_of(learner)
 
     def work() -> object:
         exact = learner.start()

@@ -29,7 +29,7 @@ from fits import Fit, by_jax_privacy, by_taciturn, column_norm, sum_sd
 from runner import Contender, Ratio, parse_options, run, use_one_core
 from streams import BUDGET
 from taciturn import BLT, private_sum
-from taciturn.kernel.compiled import passes
+from taciturn.kernel.stream import passes
 from taciturn.kernel.stream.loop import releases_in_block
 
 BUFFERS = 5

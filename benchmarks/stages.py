@@ -25,8 +25,9 @@ from rich.table import Table
 from runner import Contender, Turns, environment, parse_options, save, take_turns, use_one_core
 from streams import BUDGET, CHUNK, Task, learns, noise_alone, noise_blocks
 from taciturn import L2Ball, Logistic, Private, Problem, Squared, every, geometric, pftrl, pgiga, pigd, pqftl
-from taciturn.kernel.compiled import passes
 from taciturn.kernel.noise.sampling import secret_bits
+from taciturn.kernel.problem import clipping_pass
+from taciturn.kernel.stream import passes
 
 STAGES = ("bits", "sampling", "examples", "learning")
 
@@ -99,7 +100,7 @@ def bits(private: Private, rows: int) -> Callable[[], None]:
 
 def examples(private: Private, rows: Task) -> Callable[[], None]:
     problem = private.problem
-    clip = passes.clip_for(problem)
+    clip = clipping_pass.clip_for(problem)
     place = np.empty((CHUNK, problem.width))
 
     def work() -> None:

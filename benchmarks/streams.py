@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from taciturn import Privacy, Private
-from taciturn.kernel.compiled import passes
+from taciturn.kernel.stream import passes
 from taciturn.kernel.stream.loop import releases_in_block
 
 CHUNK = 4_096

@@ -9,7 +9,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # MkDocs loads this file by its path, not as part of a package
 
-from docs_build import aligned, commands, evidence, formulas, measured, pictures
+from docs_build import aligned, commands, evidence, formulas, measured, pictures, trust
 
 
 def on_startup(**_: Any) -> None:
@@ -19,7 +19,7 @@ def on_startup(**_: Any) -> None:
 
 def on_page_markdown(markdown: str, page: Any = None, **_: Any) -> str:
     """Results and the list of commands, where a page asks; a page without sections needs no list of them beside it."""
-    markdown = evidence.with_evidence(measured.with_results(markdown))
+    markdown = trust.with_tables(evidence.with_evidence(measured.with_results(markdown)))
     if page is not None and "\n## " not in markdown and ":::" not in markdown:
         page.meta["hide"] = [*page.meta.get("hide", []), "toc"]
     if commands.MARK not in markdown:

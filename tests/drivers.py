@@ -27,6 +27,7 @@ from taciturn.engines import pool
 from taciturn.engines.files import FileStream, Learnt
 from taciturn.errors import StateConflict, StoreUnavailable
 from taciturn.kernel.accounting.ledger_rules import at_most
+from taciturn.kernel.replay import arrays_in, record_of
 from taciturn.kernel.stream.state import read_state
 from taciturn.readers.rows import open_rows
 from taciturn.runs.files import Folder, locked
@@ -200,7 +201,7 @@ class Driver:
         X, y, users = (part[:t] for part in rows_in(self.input, self.release)) if t else (np.zeros((0, 3)), [], [])
         twin = same_sums(self.plan.private, state, X, y, users)
         for user in users[:50]:
-            assert state.users[user]["count"] == twin.users[user]["count"]
+            assert record_of(state.users, user)["count"] == record_of(twin.users, user)["count"]
 
 
 def same_sums(private, state, X, y, users=None):
@@ -209,7 +210,7 @@ def same_sums(private, state, X, y, users=None):
     if len(y):
         twin, _ = private.run(twin, X, y, users)
     for part in ("exact", "secret"):
-        ours, theirs = getattr(state, part), getattr(twin, part)
+        ours, theirs = arrays_in(state)[part], arrays_in(twin)[part]
         assert ours.keys() == theirs.keys()
         for name, array in theirs.items():
             np.testing.assert_allclose(ours[name], array, rtol=1e-9, atol=1e-12, err_msg=name)

@@ -56,8 +56,8 @@ from taciturn.kernel.learners.bin_counts import BinCounts
 from taciturn.kernel.learners.contributions import Contributions, Form, wired
 from taciturn.kernel.learners.linear_bandit import LinearBandit, bandit_problem
 from taciturn.kernel.learners.second_moment import SecondMoment
+from taciturn.kernel.problem.features import Bins
 from taciturn.methods.weighted import Weighted, WeightedScores
-from taciturn.tables.column_maps import Bins
 
 
 class LogCosh(ScalarLoss):

@@ -268,7 +268,7 @@ MUTANTS = (
     ),
     Mutant(
         "slopes of several classes are not clipped",
-        "kernel/compiled/ftrl_loops.py",
+        "kernel/learners/ftrl_loops.py",
         "        if squared > (steepest * _CLIPS_ABOVE) ** 2:\n",
         "        if squared < 0.0:\n",
     ),
@@ -346,7 +346,7 @@ MUTANTS = (
     ),
     Mutant(
         "a state of any settings goes on",
-        "core/accounted.py",
+        "kernel/stream/stream.py",
         "if state.settings == self.settings or state.settings != earlier_fingerprint(self):",
         "if state.settings == self.settings:",
     ),
@@ -370,9 +370,9 @@ MUTANTS = (
     ),
     Mutant(
         "sums of any number of rows of a user",
-        "core/private.py",
-        "if rows != len(admission.excluded) or left_out != int(admission.excluded.sum()):",
-        "if rows != len(admission.excluded):",
+        "kernel/stream/stream.py",
+        "if not admission.fits(parts):",
+        "if sum(part.count for part in parts) != admission.rows:",
     ),
     Mutant(
         "partitions that forget what users have contributed",
@@ -412,7 +412,7 @@ MUTANTS = (
     ),
     Mutant(
         "decay applied to noise and not to sums: in compiled code",
-        "kernel/compiled/passes.py",
+        "kernel/mechanisms/blt_pass.py",
         "return (*coder.both, buffers) if both else (th, om, buffers[: len(th)])",
         "return (*coder.both, buffers) if both else (th / coder.decay, om, buffers[: len(th)])",
     ),
@@ -532,7 +532,7 @@ MUTANTS = (
     ),
     Mutant(
         "negative entries let through: of compressed rows, in compiled code",
-        "kernel/compiled/class_sums_loops.py",
+        "kernel/learners/class_sums_loops.py",
         "min(max(entries[at], 0.0), largest)",
         "min(entries[at], largest)",
     ),
@@ -551,20 +551,20 @@ MUTANTS = (
     Mutant(
         "noise on one release skipped: not drawn",
         "kernel/mechanisms/lattice.py",
-        "lattice_normal((sd / step)[:, None],",
-        "lattice_normal((sd / step * (np.array(releases) != 2))[:, None],",
+        "(sd / step)[:, None])",
+        "(sd / step * (np.array(releases) != 2))[:, None])",
     ),
     Mutant(
         "noise on one release skipped: not added, in compiled code",
-        "kernel/compiled/lattice_loops.py",
+        "kernel/mechanisms/lattice_loops.py",
         "+ take(noise, at, left)",
-        "+ take(noise, at, left) * (1.0 if k != 1 else 0.0)",
+        "+ take(noise, at, left) * (0.0 if at == 0 else 1.0)",
     ),
     Mutant(
         "same noise twice: one row for two releases",
         "kernel/mechanisms/release_noise.py",
-        "return self.draw(releases, secret_bits())",
-        "return self.draw(releases, secret_bits())[np.arange(len(releases)) // 2 * 2]",
+        "return drawn(self.needs(releases), None, 0)",
+        "return drawn(self.needs(releases), None, 0)[np.arange(len(releases)) // 2 * 2]",
     ),
     Mutant(
         "same noise twice: a row drawn ahead is left where it was",
@@ -580,7 +580,7 @@ MUTANTS = (
     ),
     Mutant(
         "noise of one release skipped: a call of one row, in compiled code",
-        "kernel/compiled/passes.py",
+        "kernel/learners/igd_pass.py",
         "        noise = self.calibrated.noise(seed, k + 1, 1)\n        noise_sd, step",
         "        noise = 0 * self.calibrated.noise(seed, k + 1, 1)\n        noise_sd, step",
     ),
@@ -620,7 +620,7 @@ MUTANTS = (
         "errors = 2.0 * coder.rounding_error * checked_norm(certificate, size) * longest",
         "errors = 2.0 * coder.rounding_error * checked_norm(certificate, size) * 0.0",
     ),
-    Mutant("a row of a user is not counted", "kernel/compiled/participation_loops.py", "count += 1", "count += 0"),
+    Mutant("a row of a user is not counted", "kernel/stream/participation_loops.py", "count += 1", "count += 0"),
     Mutant(
         "wrong neighbour relation",
         "kernel/problem/problem.py",

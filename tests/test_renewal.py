@@ -37,6 +37,7 @@ from taciturn.estimators.stream import Stream
 from taciturn.kernel.accounting.cost import Cost, gaussian
 from taciturn.kernel.accounting.guarantee import Charge
 from taciturn.kernel.stream.loop import Definition, Loop
+from taciturn.kernel.stream.state import standing_of
 from taciturn.plan import recommend
 from taciturn.regret import ftrl_regret_bound
 from taciturn.renewal import Promise, Renewal
@@ -152,7 +153,7 @@ def test_fast_paths_and_the_definition_agree_with_a_center(recipe):
     private = replace(made, learner=replace(made.learner, center=(0.5, 0.1, -0.1)))
     _, fast = private.run(private.start(), X, y)
     slow = Loop(Definition(private.learner, private.calibrated), private.learner, private.timetable, 1)
-    _, defined = slow(private.start().standing, X, y)
+    _, defined = slow(standing_of(private.start()), X, y)
     np.testing.assert_allclose(fast.points, defined.points, rtol=1e-9, atol=1e-12)
 
 

@@ -115,6 +115,7 @@ from taciturn.bandits import (
     PrivateThompson,
     Thompson,
 )
+from taciturn.calibration import errata, paper
 from taciturn.checks.learners import MECHANISMS
 from taciturn.columns.kinds import Bins, Categories, Hashed, Range, Text
 from taciturn.columns.scales import Scale
@@ -123,12 +124,14 @@ from taciturn.contract.contract import Contract
 from taciturn.drift import DriftWatch, drift
 from taciturn.estimators.scaling import PublicRandomFeatures
 from taciturn.estimators.settings import Settings
-from taciturn.kernel.accounting import cost, errata, paper
+from taciturn.kernel.accounting import cost
 from taciturn.kernel.accounting import gdp as exact
 from taciturn.kernel.accounting import zcdp as concentrated
 from taciturn.kernel.learners.linear_bandit import bandit_problem
+from taciturn.kernel.learners.qftl import quadratic_pair
 from taciturn.kernel.problem.losses import Advice
 from taciturn.kernel.problem.scalar_loss import Smoothed
+from taciturn.kernel.secret import opened
 from taciturn.kernel.stream.fingerprint import fingerprint
 from taciturn.memories import Memories, decayed_sums, tuned
 from taciturn.methods import objective as perturbed
@@ -253,7 +256,7 @@ def _selection(**numbers):
 
 def _sums(**numbers):
     made = BlockSums(sums=np.zeros(2, dtype=np.int64), settings="", **numbers)
-    return made.count, made.excluded
+    return made.count, opened(made.excluded)
 
 
 def _finding(result):
@@ -462,10 +465,10 @@ CASES: dict[str, list[Case]] = {
     ],
     "taciturn.kernel.accounting.zcdp.rho_of": [Case(concentrated.rho_of, {"epsilon": 1.3, "delta": 1e-3})],
     "taciturn.kernel.accounting.cost.gaussian": [Case(_gaussian, {"mu_squared": 0.01, "count": 100})],
-    "taciturn.kernel.accounting.errata.quadratic_pair": [
-        Case(errata.quadratic_pair, {"weight_v": 1.3, "weight_u": 1.1, "R": 1.7, "R_y": 1.9})
+    "taciturn.kernel.learners.qftl.quadratic_pair": [
+        Case(quadratic_pair, {"weight_v": 1.3, "weight_u": 1.1, "R": 1.7, "R_y": 1.9})
     ],
-    "taciturn.kernel.accounting.errata.table": [
+    "taciturn.calibration.errata.table": [
         Case(
             errata.table,
             {"horizons": (100, 120), "epsilons": (1.3, 2.1), "deltas": (1e-3, 1e-2), "alphas": (1.1, 0.3)},
@@ -477,25 +480,25 @@ CASES: dict[str, list[Case]] = {
     "taciturn.kernel.accounting.gdp.noise_multiplier": [
         Case(lambda releases: exact.noise_multiplier(BUDGET, releases), {"releases": 100})
     ],
-    "taciturn.kernel.accounting.paper.delivered": [
+    "taciturn.calibration.paper.delivered": [
         Case(lambda horizon: paper.delivered(BUDGET, horizon, "proven"), {"horizon": 100})
     ],
-    "taciturn.kernel.accounting.paper.noise_multiplier": [
+    "taciturn.calibration.paper.noise_multiplier": [
         Case(lambda horizon: paper.noise_multiplier(BUDGET, horizon, "proven"), {"horizon": 100})
     ],
-    "taciturn.kernel.accounting.paper.pocp_noise": [
+    "taciturn.calibration.paper.pocp_noise": [
         Case(
             lambda **n: paper.pocp_noise(privacy=BUDGET, rounds=ROUNDS, reading="proven", **n),
             {"lam": 1.3, "horizon": 100},
         )
     ],
-    "taciturn.kernel.accounting.paper.pol_noise": [
+    "taciturn.calibration.paper.pol_noise": [
         Case(lambda **n: paper.pol_noise(privacy=BUDGET, **n), {"lipschitz": 1.3, "horizon": 100})
     ],
-    "taciturn.kernel.accounting.paper.pqftl_noise": [
+    "taciturn.calibration.paper.pqftl_noise": [
         Case(lambda **n: paper.pqftl_noise(privacy=BUDGET, **n), {"bound": 1.3, "horizon": 100})
     ],
-    "taciturn.kernel.accounting.paper.tree_noise": [
+    "taciturn.calibration.paper.tree_noise": [
         Case(lambda **n: paper.tree_noise(privacy=BUDGET, **n), {"bound": 1.3, "horizon": 100})
     ],
     "taciturn.methods.objective.delta_perturbed": [
@@ -787,8 +790,8 @@ RESULTS = {
     "taciturn.Releases",
     "taciturn.State",
     "taciturn.kernel.accounting.cost.Spent",
+    "taciturn.calibration.errata.Erratum",
     "taciturn.kernel.accounting.guarantee.Charge",
-    "taciturn.kernel.accounting.errata.Erratum",
     "taciturn.kernel.accounting.ledger_rules.Learnt",
     "taciturn.kernel.accounting.ledger_rules.Line",
     "taciturn.kernel.accounting.ledger_rules.sums_from",
@@ -829,6 +832,7 @@ UNCERTIFIED = {
 INTERNAL = {
     "taciturn.kernel.accounting.cost.sampled_gaussian",
     "taciturn.averages.late_averages_of",
+    "taciturn.calibration.paper.PaperCertificate",
     "taciturn.mechanisms.OnLattice",
     "taciturn.mechanisms.calibrate_step",
     "taciturn.mechanisms.checked",
@@ -842,12 +846,12 @@ MODULES = (
     *(f"taciturn.{name}" for name in taciturn._MODULES),
     "taciturn.kernel.accounting.zcdp",
     "taciturn.kernel.accounting.cost",
-    "taciturn.kernel.accounting.errata",
+    "taciturn.calibration.errata",
     "taciturn.kernel.accounting.gdp",
     "taciturn.kernel.accounting.guarantee",
     "taciturn.accounting.ledger",
     "taciturn.kernel.accounting.ledger_rules",
-    "taciturn.kernel.accounting.paper",
+    "taciturn.calibration.paper",
     "taciturn.methods.objective",
     "taciturn.columns.kinds",
     "taciturn.contract.contract",
@@ -859,6 +863,7 @@ MODULES = (
     "taciturn.estimators.sklearn",
     "taciturn.methods.objective_perturbation",
     "taciturn.methods.selection",
+    "taciturn.kernel.learners.qftl",
     "taciturn.kernel.problem.losses",
     "taciturn.methods.weighted",
     "taciturn.regret.tails",
@@ -1280,7 +1285,7 @@ def test_no_argument_quotes_data_that_took_its_place(name, thing):
     if (
         not callable(thing)
         or getattr(thing, "_is_protocol", False)
-        or name.startswith(("taciturn.datasets", "taciturn.kernel.accounting.errata"))
+        or name.startswith(("taciturn.datasets", "taciturn.calibration.errata"))
     ):
         return  # which read and write files, or simulate, and a table of public budgets
     try:

@@ -19,6 +19,7 @@ from killing import kill_repeatedly
 from taciturn import spark as engine
 from taciturn.engines.files import FileStream
 from taciturn.errors import InvalidInput, StateConflict
+from taciturn.kernel.replay import records_of
 from taciturn.kernel.stream.state import read_state
 from taciturn.store import Store
 
@@ -175,10 +176,10 @@ def test_keys_ids_and_hashes_of_users_are_in_no_event_log(tmp_path):
     assert outbox(stream) == expected
     covered(stream)
     saved = stream.store.load("stream")
-    records = read_state(saved.state, stream.store.layers(saved)).users
+    records = records_of(read_state(saved.state, stream.store.layers(saved)).users)
     logged = b"".join(file.read_bytes() for file in log.rglob("*") if file.is_file())
     assert b"SparkListenerTaskEnd" in logged
-    secrets = [records.key, *(bytes(each) for layer in records.layers for each in layer.hashes[:50])]
+    secrets = [bytes(records["key"]), *(bytes(each) for each in records["hashes"][:50])]
     for secret in secrets:
         for form in (secret, secret.hex().encode(), base64.b64encode(secret)[:-4]):
             assert form not in logged

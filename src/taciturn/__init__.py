@@ -63,6 +63,7 @@ _HOME = {
     "RandomFeatures": "tables.random_features",
     "Release": "kernel.stream.release",
     "Releases": "kernel.stream.release",
+    "RowWise": "kernel.problem.row_wise",
     "ScalarLoss": "kernel.problem.scalar_loss",
     "Schedule": "kernel.stream.schedule",
     "Simplex": "kernel.problem.sets",

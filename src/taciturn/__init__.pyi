@@ -51,6 +51,7 @@ from taciturn.kernel.problem.multiclass import MultiHinge as MultiHinge
 from taciturn.kernel.problem.multiclass import OneHot as OneHot
 from taciturn.kernel.problem.multiclass import Softmax as Softmax
 from taciturn.kernel.problem.problem import Problem as Problem
+from taciturn.kernel.problem.row_wise import RowWise as RowWise
 from taciturn.kernel.problem.scalar_loss import ScalarLoss as ScalarLoss
 from taciturn.kernel.problem.sets import Box as Box
 from taciturn.kernel.problem.sets import ConvexSet as ConvexSet
@@ -144,6 +145,7 @@ __all__ = [
     "RandomFeatures",
     "Release",
     "Releases",
+    "RowWise",
     "ScalarLoss",
     "Schedule",
     "Simplex",

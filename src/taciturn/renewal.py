@@ -32,10 +32,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from taciturn._util.output import rounded_up
 from taciturn.errors import InvalidInput, StateConflict
 from taciturn.kernel.accounting.cost import FREE, total
 from taciturn.kernel.accounting.guarantee import Charge, Guarantee
+from taciturn.kernel.accounting.rounding import rounded_up
 from taciturn.kernel.stream.state import SIMULATION
 
 if TYPE_CHECKING:

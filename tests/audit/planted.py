@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from taciturn import IGD, Learner, Mechanism
-from taciturn.kernel.compiled.passes import BatchPass
+from taciturn.kernel.stream.batch_pass import BatchPass
 from taciturn.kernel.stream.release import Collected
 
 

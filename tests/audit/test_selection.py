@@ -12,9 +12,10 @@ from audit.planted import Spoilt, exact_points
 from taciturn import Exponential, InvalidInput, Privacy, Private, every, ewoo, experts
 from taciturn.audit import adaptive_adversary, distinguish_adaptive_selections, distinguish_selections, tight_pair
 from taciturn.kernel.accounting.gdp import mu_of
-from taciturn.kernel.compiled.passes import BatchPass, GumbelNoise
-from taciturn.kernel.mechanisms import release_noise as releases
+from taciturn.kernel.noise import needed
 from taciturn.kernel.noise.sampling import seeded_bits
+from taciturn.kernel.stream.loop import Definition
+from taciturn.methods.exponential import FiniteRace
 
 pytestmark = pytest.mark.privacy
 
@@ -24,7 +25,7 @@ T, BUDGET, TRIALS = 30, Privacy(1.0, 1e-6), 2_000
 @pytest.fixture(autouse=True)
 def _repeatable(monkeypatch):
     block = count()
-    monkeypatch.setattr(releases, "secret_bits", lambda: seeded_bits(23, next(block)))
+    monkeypatch.setattr(needed, "secret_bits", lambda: seeded_bits(23, next(block)))
 
 
 @pytest.fixture
@@ -79,27 +80,27 @@ def test_an_adversary_gains_nothing(private):
     ],
     ids=["ten share theirs", "tens share theirs", "an eighth"],
 )
-def test_faults_of_compiled_selections_are_refuted(monkeypatch, fault, words):
-    """Faults of the pass that users run, where the definition's verbs are right: at the default trials.
+def test_faults_of_the_noise_of_selections_are_refuted(monkeypatch, fault, words):
+    """At the default trials.
 
     If ten of 200 releases share their noise, 0.395 of all transcripts lie beyond a standard deviation
     instead of 0.288; 2,000 trials know that to 0.06 but for 1e-7.
     """
     private = ewoo(experts(2), BUDGET, 200)
-    honest = GumbelNoise.add
-    monkeypatch.setattr(GumbelNoise, "add", lambda self, *args: honest(self, *args[:-1], fault(args[-1])))
+    honest = FiniteRace.noise
+    monkeypatch.setattr(FiniteRace, "noise", lambda self, *args: fault(honest(self, *args)))
     assert any(words in violation for violation in distinguish_selections(private, tight_pair(private)).violations)
 
 
 def test_secret_releases_that_share_noise_are_refuted(private, monkeypatch):
     """Seeded ones do not."""
-    honest = GumbelNoise.draw
+    honest = FiniteRace.noise
 
     def draw(self, seed, k, count):
         noise = honest(self, seed, k, count)
         return noise if seed is not None else noise[[0] * count]
 
-    monkeypatch.setattr(GumbelNoise, "draw", draw)
+    monkeypatch.setattr(FiniteRace, "noise", draw)
     result = distinguish_selections(private, tight_pair(private), TRIALS)
     assert any("on secret noise" in violation and "extreme" in violation for violation in result.violations)
 
@@ -128,7 +129,7 @@ def test_spoilt_noise_is_refuted(fault, only_secret, words):
 
 def test_points_of_other_candidates_are_refuted(private, monkeypatch):
     """The best candidate is published together with the noisy winner."""
-    monkeypatch.setattr(BatchPass, "__call__", exact_points(lambda rows: np.eye(2)[np.argmin(rows, axis=1)]))
+    monkeypatch.setattr(Definition, "__call__", exact_points(lambda rows: np.eye(2)[np.argmin(rows, axis=1)]))
     result = distinguish_selections(private, tight_pair(private), 100)
     assert "points do not follow from noisy statistics" in result.violations
 

@@ -40,18 +40,19 @@ from taciturn import (
 )
 from taciturn import audit as audits
 from taciturn.audit import Pair, adaptive_adversary, audit, distinguish, tight_pair, tight_private
-from taciturn.audit.pairs import counts
 from taciturn.audit.statistics import calls_differ
 from taciturn.audit.transcripts import Replayed
 from taciturn.audit.verdict import claimed_mu_of, game_of
 from taciturn.cli.app import app
-from taciturn.core import private as wiring
 from taciturn.kernel.accounting.unit import Example
 from taciturn.kernel.learners.vector_sum import VectorSum
-from taciturn.kernel.mechanisms import prefix_sum, release_noise
+from taciturn.kernel.mechanisms import prefix_sum
 from taciturn.kernel.mechanisms.strategy import matrices, sensitivity_to
+from taciturn.kernel.noise import needed
 from taciturn.kernel.noise.sampling import seeded_bits
+from taciturn.kernel.replay import counts
 from taciturn.kernel.stream import loop
+from taciturn.kernel.stream import stream as wiring
 from taciturn.kernel.stream.loop import Loop
 from taciturn.kernel.stream.participation import new_records
 from taciturn.kernel.stream.protocols import Certificate
@@ -73,7 +74,7 @@ SUMS = private_sum(1, 1.0, BUDGET, T).problem
 def _repeatable(monkeypatch):
     """Secret noise from a seed, a new block of it for every call: the very path that production takes."""
     block = count()
-    monkeypatch.setattr(release_noise, "secret_bits", lambda: seeded_bits(22, next(block)))
+    monkeypatch.setattr(needed, "secret_bits", lambda: seeded_bits(22, next(block)))
 
 
 def of_user(algorithm="private_sum", unit=UNITS["four"], rounds=T, **settings) -> Private:

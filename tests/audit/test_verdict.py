@@ -44,12 +44,12 @@ from taciturn import (
 from taciturn.audit import Pair, adaptive_adversary, distinguish, tight_pair, transcripts, verdict
 from taciturn.audit.transcripts import CommonNoise, Replayed, whitening
 from taciturn.audit.verdict import game_of
-from taciturn.kernel.compiled.passes import BatchPass
 from taciturn.kernel.learners.vector_sum import VectorSum
-from taciturn.kernel.mechanisms import release_noise as releases
 from taciturn.kernel.mechanisms.strategy import matrices
 from taciturn.kernel.mechanisms.tree import TreeCoder
+from taciturn.kernel.noise import needed
 from taciturn.kernel.noise.sampling import seeded_bits
+from taciturn.kernel.stream.batch_pass import BatchPass
 from taciturn.kernel.stream.release import Collected, Releases
 
 pytestmark = pytest.mark.privacy
@@ -70,7 +70,7 @@ TIGHT = {
 def _repeatable(monkeypatch):
     """Secret noise from a seed, a new block of it for every call: the very path that production takes."""
     block = count()
-    monkeypatch.setattr(releases, "secret_bits", lambda: seeded_bits(22, next(block)))
+    monkeypatch.setattr(needed, "secret_bits", lambda: seeded_bits(22, next(block)))
 
 
 def private_of(learner, mechanism, **settings) -> Private:

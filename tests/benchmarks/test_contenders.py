@@ -11,7 +11,7 @@ from taciturn import L2Ball, Logistic, Problem, Squared, geometric, pigd, pqftl
 from taciturn.averages import late_average
 from taciturn.datasets import ad_impressions
 from taciturn.datasets.split import split
-from taciturn.kernel.stream import loop
+from taciturn.kernel.replay import replay
 
 PEERS = "the extra peers is not installed"
 
@@ -79,7 +79,7 @@ def test_noise_and_steps_alone_are_of_all_rows(script, clicks, seeded, monkeypat
     monkeypatch.setattr(streams.Task, "chunks", lambda self, size=7: chunks(self, size))
     few, learner = clicks.first(100), seeded.learner
     V, labels = learner.problem.clip_block(few.X, few.y)
-    exact, _ = loop.statistics(learner, learner.start(), 0, V, labels, np.arange(1, 101))
+    exact, _ = replay(learner, V, labels, np.arange(1, 101))
     assert np.allclose(logistic.steps_alone(SimpleNamespace(learner=learner), few)()["x"], exact["x"], rtol=1e-12)
 
 
@@ -186,7 +186,7 @@ def test_a_stream_that_is_given_noise_draws_none(script, monkeypatch):
     assert stages.noise_blocks(private, len(rows)) == [(1, 500)]
     given, alone = stages.given_noise(private, rows), stages.noise_alone(private, len(rows))
     with monkeypatch.context() as patched:
-        patched.setattr("taciturn.kernel.mechanisms.release_noise.secret_bits", lambda: 1 / 0)
+        patched.setattr("taciturn.kernel.noise.needed.secret_bits", lambda: 1 / 0)
         given()
         with pytest.raises(ZeroDivisionError):
             alone()

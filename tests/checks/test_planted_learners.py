@@ -30,14 +30,14 @@ from taciturn import (
 from taciturn.checks import ContractBroken, check_learner, checks_for
 from taciturn.checks.all import of_learner
 from taciturn.checks.suite import run_checks
-from taciturn.core import private as wiring
-from taciturn.kernel.compiled import passes
+from taciturn.kernel.learners import igd_pass
 from taciturn.kernel.learners.exact_sums import rounded
 from taciturn.kernel.learners.vector_sum import VectorSum
 from taciturn.kernel.mechanisms import prefix_sum
 from taciturn.kernel.problem.losses import Nearness
 from taciturn.kernel.problem.sets import WholeSpace
-from taciturn.kernel.stream import loop
+from taciturn.kernel.stream import loop, passes
+from taciturn.kernel.stream import stream as wiring
 from taciturn.kernel.stream.protocols import Certificate, Mechanism
 from taciturn.kernel.stream.schedule import Timetable
 
@@ -296,12 +296,12 @@ class Hasty(IGD):
     """Has a fast path of its own."""
 
 
-class HastyIterates(passes.Iterates):
+class HastyIterates(igd_pass.Iterates):
     """Many rows at once, the last of them forgotten."""
 
     @staticmethod
     def of(learner):
-        return HastyIterates(learner, passes.steps_of(IGD(learner.problem)))
+        return HastyIterates(learner, igd_pass.steps_of(IGD(learner.problem)))
 
     def __call__(self, exact, t, X, y, rounds):
         end, rows = super().__call__(exact, t, X, y, rounds)
@@ -414,7 +414,7 @@ def test_the_wrapping_is_not_what_is_caught():
 
 def test_a_fault_in_the_compiled_loop_is_caught(monkeypatch):
     """Releases that are off by a thousandth, and points that are."""
-    honest = passes.IteratePass.__call__
+    honest = igd_pass.IteratePass.__call__
 
     def off(part, by):
         def run(self, at, X, y, rounds, seed, shown):
@@ -425,24 +425,24 @@ def test_a_fault_in_the_compiled_loop_is_caught(monkeypatch):
 
         return run
 
-    monkeypatch.setattr(passes.IteratePass, "__call__", off(0, 1e-3))
+    monkeypatch.setattr(igd_pass.IteratePass, "__call__", off(0, 1e-3))
     assert broken(IGD(SMOOTH)) == {"compiled_pass_matches_definition"}
-    monkeypatch.setattr(passes.IteratePass, "__call__", off(1, 1e-6))
+    monkeypatch.setattr(igd_pass.IteratePass, "__call__", off(1, 1e-6))
     assert "compiled_pass_matches_definition" in broken(IGD(SMOOTH))
 
 
 def test_compiled_rows_that_differ_are_caught(monkeypatch):
     """In the statistics and the decisions of a batch pass."""
-    honest, decide = passes.Iterates.__call__, passes.Iterates.decide
+    honest, decide = igd_pass.Iterates.__call__, igd_pass.Iterates.decide
 
     def off(self, *rest):
         end, rows = honest(self, *rest)
         return end, rows * (1.0 + 1e-4)
 
     with monkeypatch.context() as planted:
-        planted.setattr(passes.Iterates, "__call__", off)
+        planted.setattr(igd_pass.Iterates, "__call__", off)
         assert "compiled_statistics_match_definition" in broken(GIGA(SMOOTH))
-    monkeypatch.setattr(passes.Iterates, "decide", lambda *args: decide(*args) + 1e-6)
+    monkeypatch.setattr(igd_pass.Iterates, "decide", lambda *args: decide(*args) + 1e-6)
     assert "compiled_statistics_match_definition" in broken(GIGA(SMOOTH))
 
 

@@ -15,8 +15,8 @@ from taciturn.checks.all import of_mechanism
 from taciturn.checks.suite import run_checks
 from taciturn.kernel.accounting.cost import FREE, gaussian
 from taciturn.kernel.accounting.unit import ONCE
-from taciturn.kernel.compiled import passes
 from taciturn.kernel.mechanisms.release_noise import NoiseByRelease
+from taciturn.kernel.stream import passes
 from taciturn.kernel.stream.protocols import Mechanism
 
 pytestmark = pytest.mark.privacy

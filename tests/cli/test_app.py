@@ -11,9 +11,9 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from taciturn import Privacy, __version__
+from taciturn.calibration import errata, paper
 from taciturn.cli.app import app
 from taciturn.cli.output import errata_table
-from taciturn.kernel.accounting import errata, paper
 from taciturn.reproduce import REGISTRY, regret, runner
 
 

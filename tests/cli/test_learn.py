@@ -15,7 +15,6 @@ import pytest
 
 from small_run import check, rows_of, shown, write_case
 from taciturn import Ledger, Privacy, SquareRoot
-from taciturn._util.output import rounded_up
 from taciturn.cli import app as cli
 from taciturn.contract.contract import read_contract
 from taciturn.contract.explain import public
@@ -23,6 +22,7 @@ from taciturn.contract.model_file import read_model
 from taciturn.datasets import customers
 from taciturn.errors import BudgetExhausted, InvalidInput
 from taciturn.kernel.accounting.cost import total
+from taciturn.kernel.accounting.rounding import rounded_up
 from taciturn.kernel.stream.state import read_extra, read_state
 from taciturn.readers.rows import Position, open_rows
 from taciturn.runs.files import Folder, locked

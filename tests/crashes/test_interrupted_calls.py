@@ -166,6 +166,7 @@ def test_two_thousand_signals_kill_no_stream(kind):
 HERE = Path(taciturn.__file__).parent
 TRACED = {
     str(HERE / "core/private.py"),
+    str(HERE / "kernel/stream/stream.py"),
     *(str(path) for room in ("estimators", "streams") for path in (HERE / room).glob("*.py")),
 }
 

@@ -87,7 +87,9 @@ def test_every_command_and_option_of_taciturn_is_listed():
         for parameter in inspect.signature(inspect.unwrap(command.callback)).parameters:
             assert [p for p in command.params if p.name == parameter]
         for param in command.params:
-            assert (param.opts[-1] if param.opts[-1].startswith("-") else param.name.upper()) in section
+            assert (
+                param.opts[-1] if param.opts[-1].startswith("-") else param.metavar or param.name.upper()
+            ) in section
 
 
 def test_other_pages_are_left_alone():

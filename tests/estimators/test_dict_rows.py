@@ -153,6 +153,22 @@ def test_a_table_of_numbers_is_not_read_row_by_row(monkeypatch):
     assert same(named.table(X), [[0.5, 0.0, 1.0], [math.nan, 0.0, 2.0]])
 
 
+@pytest.mark.privacy
+@pytest.mark.parametrize("bad", ["much", None, [1.0]])
+def test_a_bad_row_of_a_table_spoils_no_other(bad):
+    """Nor do one-hot names, for which a row is bad: beside a row of numbers as beside one that has none."""
+    pd = pytest.importorskip("pandas")
+    named = NamedFeatures(["a", "colour"], on_bad="zero")
+    X = pd.DataFrame({"a": [0.1, 0.2, 0.3], "colour_red": [1, 0.5, 1]})
+    spoiled = X.astype({"a": object})
+    spoiled.at[2, "a"] = bad
+    expected = [[math.nan, math.nan], [0.2, 0.0]]
+    assert same(named.table(X)[:2], expected)
+    assert same(named.table(spoiled)[:2], expected)
+    with pytest.raises(InvalidInput, match="begins with 'colour_'"):
+        NamedFeatures(["a", "colour"]).table(X)
+
+
 @pytest.mark.parametrize(
     ("names", "buckets", "why"),
     [

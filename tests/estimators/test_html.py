@@ -92,7 +92,7 @@ def test_a_simulation_is_shown_as_one():
     model = PrivateLinearSVC(**STATED, seed=1).partial_fit(X, Y)
     html = model._repr_html_()
     assert "Simulation: not private." in shown(html[html.index('<div class="taciturn">') :])[1]
-    guarantee = model.plan_.private.guarantee._repr_html_()
+    guarantee = model.plan_.private._repr_html_()
     assert '<p class="alarm"><b>Simulation: not private' in guarantee
     shown(guarantee)
 
@@ -113,7 +113,7 @@ def test_plans_and_guarantees():
     _, text = shown(model.plan_._repr_html_())
     for word in ("Plan: pftrl", "a bounded set", "standard deviation", "until row", "4,000 rows"):
         assert word in text
-    _, text = shown(model.plan_.private.guarantee._repr_html_())
+    _, text = shown(model.plan_.private._repr_html_())
     assert "(1, 1e-06)-differentially private" in text
     assert "zero-out" in text
     few = PrivateLinearSVC(**STATED | {"epsilon": 0.1, "horizon": 700})

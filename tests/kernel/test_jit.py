@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import taciturn
 from taciturn.kernel import jit
 from taciturn.kernel.cache import sources
-from taciturn.kernel.compiled import igd_loops as steps
+from taciturn.kernel.learners import igd_loops as steps
 
 INNER = """
 from taciturn.kernel.jit import compiled, summing
@@ -55,6 +57,19 @@ def test_a_change_to_what_a_loop_calls_is_seen(tmp_path):
 
 @pytest.mark.parametrize("loop", ["step", "iterates", "root_of_excess"])
 def test_the_package_s_loops_are_stamped(loop):
-    """With the same stamp: that of the folder, and of the file that has the compiler's options."""
+    """With the same stamp: that of the folder, of all loops, and of the file that has the compiler's options."""
     stamp = getattr(steps, loop)._cache._cache_file._source_stamp
-    assert stamp == (sources(Path(steps.__file__).parent), Path(jit.__file__).read_bytes())
+    assert stamp == (sources(Path(steps.__file__).parent), jit.shared_sources(), Path(jit.__file__).read_bytes())
+
+
+def test_what_loops_import_is_stamped():
+    """A loop of the package imports, of the package, only other loops, what the stamp names, and the compiler."""
+    package = Path(taciturn.__file__).parent
+    loops = [*package.rglob("*_loops.py"), *(package / "kernel" / name for name in jit.SHARED if "codes" not in name)]
+    assert len(loops) > 15
+    fine = {f"taciturn.kernel.{name.removesuffix('.py').replace('/', '.')}" for name in jit.SHARED}
+    for path in loops:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            name = getattr(node, "module", None) or ""
+            if isinstance(node, ast.ImportFrom) and name.startswith("taciturn"):
+                assert name in {*fine, "taciturn.kernel.jit"} or name.endswith("_loops"), (path.name, name)

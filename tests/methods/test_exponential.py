@@ -32,6 +32,7 @@ from taciturn import (
 from taciturn.kernel.accounting.cost import FREE, Cost
 from taciturn.kernel.accounting.zcdp import rho_of
 from taciturn.kernel.noise.sampling import GUMBEL_ERROR, GUMBEL_STEP
+from taciturn.kernel.replay import buffers_of, exact_of
 from taciturn.kernel.stream.protocols import Certificate
 from taciturn.kernel.stream.schedule import Timetable
 from taciturn.methods.ewoo import experts
@@ -418,7 +419,7 @@ def test_only_the_winner_is_published():
         assert release.noisy.shape == (1,)
         assert release.noisy[0] in (0.0, 1.0, 2.0)
         assert release.point.tolist() == np.eye(3)[int(release.noisy[0])].tolist()
-    assert state.public == state.secret == {}
+    assert state.public == buffers_of(state) == {}
 
 
 CELLS, DRAWS, FALSE_ALARM = 8, 200_000, 43.0
@@ -479,8 +480,8 @@ def test_a_stream_goes_on_from_a_file(tmp_path):
     state, _ = private.run(private.start(), X[:12], y[:12])
     state.dump(tmp_path / "state.npz")
     again = private.load(tmp_path / "state.npz")
-    assert again.exact["losses"].dtype == np.int64
-    assert np.array_equal(again.exact["losses"], state.exact["losses"])
+    assert exact_of(again)["losses"].dtype == np.int64
+    assert np.array_equal(exact_of(again)["losses"], exact_of(state)["losses"])
     _, rest = private.run(again, X[12:], y[12:])
     assert [r.noisy[0] for r in rest] == [r.noisy[0] for r in whole[12:]]
 

@@ -22,6 +22,7 @@ from taciturn import (
     Unprovable,
     WholeSpace,
 )
+from taciturn.methods.readings import paper_noise
 
 SMOOTH = ["huber", "linear", "log cosh", "logistic", "squared"]
 NOWHERE = np.zeros(0)
@@ -103,7 +104,7 @@ def test_the_certificate_is_its_formula(step):
 def test_the_papers_noise_falls_as_one_over_t(reading):
     """With the paper's claim of (3 epsilon, 2 delta)."""
     learner = GIGA(Problem(Logistic(), L2Ball(1.0), 2, ridge=0.1), "printed")
-    sd, claimed = learner.certificate.paper(Privacy(1.0, 1e-6), 100, np.array([1.0, 100.0]), reading)
+    sd, claimed = paper_noise(learner)(Privacy(1.0, 1e-6), 100, np.array([1.0, 100.0]), reading)
     assert sd[0] == pytest.approx(100.0 * sd[1])
     assert claimed == Privacy(3.0, 2e-6)
 

@@ -35,7 +35,7 @@ from taciturn import (
     pocp,
     pol,
 )
-from taciturn.kernel.accounting import paper
+from taciturn.calibration import paper, readings
 
 BUDGET = Privacy(1.0, 1e-6)
 PROBLEM = Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1)
@@ -166,11 +166,11 @@ def test_a_calibration_that_delivers_less_is_rejected(recipe, ridge, calibration
 
 @pytest.mark.privacy
 @pytest.mark.parametrize(("ridge", "truth"), [(1.0, 0.19), (0.1, 2.3), (0.01, 36.9)])
-def test_what_the_lost_ridge_delivers(ridge, truth):
+def test_what_the_lost_ridge_delivers(ridge, truth, monkeypatch):
     """Lemma 4 without its ridge, T = 1e5, claimed epsilon 3: 0.19, 2.3 and 36.9, with `L` the data term's alone."""
     learner = IGD(linear(ridge))
     stated = partial(paper.pocp_noise, 2.0 * learner.problem.lipschitz)
-    learner.__dict__["certificate"] = replace(learner.certificate, paper=stated)
+    monkeypatch.setitem(readings.IN_THE_PAPER, IGD, lambda learner: stated)
     private = pocp(learner, BUDGET, 100_000, calibration="paper-proven", allow_broken=True)
     assert private.guarantee.claimed == Privacy(3.0, 2e-6)
     assert private.guarantee.epsilon == pytest.approx(truth, rel=0.05)

@@ -30,7 +30,7 @@ from taciturn.audit.interval import share_interval
 from taciturn.audit.selection import scores
 from taciturn.kernel.accounting.cost import total
 from taciturn.kernel.accounting.gdp import epsilon_of
-from taciturn.kernel.noise.sampling import seeded_bits
+from taciturn.kernel.noise.needed import drawn
 from taciturn.methods.objective import epsilon_of_moments, log_moment
 from taciturn.methods.selection import Selection, fitting, shares
 
@@ -95,7 +95,7 @@ def least_epsilon(made, lead, error=1e-6):
     choices, from a fixed seed: it refutes .27 against .047, log-ratio 1.75, with 1.63.
     """
     choice, draws = made.choice, 100_000
-    noise = choice.calibrated.draw(range(draws), seeded_bits(1, 0))
+    noise = drawn(choice.calibrated.needs(range(draws)), 1, 0)
     wins = []
     for first in ([0.0, 1.0], [1.0, 0.0]):
         (encoded,) = scores(choice, *choice.problem.clip([first, *[[1.0, 0.0]] * lead]))

@@ -48,7 +48,7 @@ from taciturn import (
 from taciturn.kernel.accounting.cost import total
 from taciturn.kernel.accounting.unit import User
 from taciturn.kernel.stream import loop
-from taciturn.kernel.stream.state import read_state
+from taciturn.kernel.stream.state import read_state, standing_of
 from taciturn.methods.staged import Staged
 from taciturn.methods.stages import Moments, Ranges, Scales, with_standardised
 
@@ -658,7 +658,7 @@ def _measured_sd(part):
     """Of the secret noise that the loop of a part adds."""
     runs = math.ceil(14_000 / part.learner.statistic_size)
     rows, labels = part.problem.read(np.zeros((10, 6)))
-    begun = part.draft().standing
+    begun = standing_of(part.draft())
     noisy = np.array([part._loop(begun, rows, labels)[1].noisy[0] for _ in range(runs)])
     V, y = part.problem.clip(rows)
     exact = part.learner.absorb(part.learner.start(), 0, V, y, begun.point)

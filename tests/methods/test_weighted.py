@@ -24,8 +24,8 @@ from taciturn import (
 )
 from taciturn.checks import check_loss
 from taciturn.checks.losses import widest_pair
-from taciturn.kernel.compiled import losses_loops as compiled
-from taciturn.kernel.compiled.codes import loss_code
+from taciturn.kernel.problem import losses_loops as compiled
+from taciturn.kernel.problem.codes import loss_code
 from taciturn.kernel.problem.scalar_loss import Smoothed
 from taciturn.methods.weighted import Weighted, WeightedScores
 

@@ -474,7 +474,7 @@ def of_sums() -> dict[str, object]:
         state, releases = private.start(), []
         for start in range(0, ROWS, 300):
             admission = None if name == "rows" else private.admit(state, users[start : start + 300])
-            left_out = np.zeros(300, dtype=bool) if admission is None else admission.excluded
+            left_out = np.zeros(300, dtype=bool) if admission is None else admission.to_bytes()
             learner = private.learner_at(state)
             blocks = [
                 t.block_statistics(

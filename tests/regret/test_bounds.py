@@ -26,8 +26,8 @@ from taciturn import (
     pgiga,
     pigd,
 )
+from taciturn.calibration.paper import parameters_claiming
 from taciturn.datasets import ad_impressions, linear_regression
-from taciturn.kernel.accounting.paper import parameters_claiming
 from taciturn.regret import (
     best_in_hindsight,
     fading_regret_bound,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from taciturn import Box, InvalidInput, L2Ball, Logistic, Privacy, Problem, Squared, Unprovable, WholeSpace
+from taciturn.calibration.paper import pqftl_noise
 from taciturn.datasets import linear_regression
-from taciturn.kernel.accounting.paper import pqftl_noise
 from taciturn.regret import pqftl_regret_bound, qftl_regret_bound, quadratic_regret_bound
 
 SURE = 1e-6  # bounds are asked to fail no more often

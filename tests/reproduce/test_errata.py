@@ -7,7 +7,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from taciturn.kernel.accounting import errata
+from taciturn.calibration import errata
 from taciturn.reproduce.errata import EXPERIMENT, draw, plan, run, show, table
 
 

@@ -12,6 +12,7 @@ from taciturn.cli.app import app
 from taciturn.contract.contract import contract_of, read_contract
 from taciturn.contract.explain import in_plain_words
 from taciturn.contract.model_file import read_model
+from taciturn.kernel.replay import record_of
 from taciturn.kernel.stream.state import read_state
 from taciturn.readers.rows import open_rows
 from taciturn.store import Store
@@ -33,7 +34,7 @@ def test_a_run_in_pieces_is_the_run_at_once(tmp_path):
         go(tmp_path / "parts", declared, islice(open_rows(declared, data, block=37), blocks), again=again, seed=3)
     assert shown(tmp_path / "parts") == shown(tmp_path / "whole")
     one, two = records(tmp_path / "parts"), records(tmp_path / "whole")
-    assert all(one[user] == two[user] for user in set(users_of(ROWS)))
+    assert all(record_of(one, user) == record_of(two, user) for user in set(users_of(ROWS)))
 
 
 def test_a_commit_writes_the_layers_that_are_new(tmp_path):
@@ -77,11 +78,11 @@ def test_layers_are_encrypted_with_the_state_and_adopted_with_it(tmp_path):
     assert not any(content[:64] in blob for content in plain for blob in kept)
     store.rotate_key(keys[1])
     after = records(tmp_path / "run", keys[1])
-    assert [after[user] for user in users_of(9)] == [before[user] for user in users_of(9)]
+    assert [record_of(after, user) for user in users_of(9)] == [record_of(before, user) for user in users_of(9)]
     store = Store(tmp_path / "run" / "stream.db", key=keys[1])
     store.adopt("stream")
     adopted = records(tmp_path / "run", keys[1])
-    assert [adopted[user] for user in users_of(9)] == [before[user] for user in users_of(9)]
+    assert [record_of(adopted, user) for user in users_of(9)] == [record_of(before, user) for user in users_of(9)]
 
 
 def test_the_model_and_the_report_say_whose_data_is_protected(tmp_path):

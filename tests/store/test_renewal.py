@@ -32,6 +32,7 @@ from taciturn.kernel.accounting import unit as units
 from taciturn.kernel.accounting.cost import FREE, gaussian, total
 from taciturn.kernel.accounting.ledger_rules import EARLIEST, SKEW, Learnt, sums_from
 from taciturn.kernel.accounting.unit import period_of
+from taciturn.kernel.replay import record_of, records_of
 from taciturn.kernel.stream import participation
 from taciturn.kernel.stream.participation import UserRecords
 from taciturn.kernel.stream.state import read_state
@@ -182,7 +183,7 @@ def test_rows_prepared_before_a_border_count_in_their_own_month(ledger, clocks):
     line = ledger.lines[prepared.state.lineage]
     assert (line.first, line.last) == (month(OCTOBER), month(OCTOBER))
     state, _ = learn(private, prepared.state)  # anna's row of November counts, too
-    assert state.users["anna"]["count"] == 1
+    assert record_of(state.users, "anna")["count"] == 1
     assert ledger.lines[state.lineage].last == month(NOVEMBER)
 
 
@@ -257,7 +258,7 @@ def test_a_stream_that_is_closed_by_a_clock_that_was_set_back_counts_where_its_r
     state, _ = learn(private, state)
     clocks.set(OCTOBER)
     state, _ = learn(private, state)  # the stream stays in November
-    assert state.users["anna"] == {"period": month(NOVEMBER), "count": 1, "block": 1, "here": 1}
+    assert record_of(state.users, "anna") == {"period": month(NOVEMBER), "count": 1, "block": 1, "here": 1}
     ledger.close(state.lineage)
     clocks.set(NOVEMBER)
     assert ledger.reserved == COST
@@ -599,10 +600,10 @@ def test_a_file_from_elsewhere_counts_where_its_rows_are(ledger, clocks, tmp_pat
 def test_a_file_of_an_older_version_counts_from_the_beginning(clocks):
     private = half()
     state, _ = learn(private, private.start())
-    arrays = state.users.arrays()
+    arrays = records_of(state.users)
     assert UserRecords.of_arrays(arrays).first == month(OCTOBER)
     assert UserRecords.of_arrays({name: array for name, array in arrays.items() if name != "first"}).first == EARLIEST
-    new = private.start().users.arrays()
+    new = records_of(private.start().users)
     assert UserRecords.of_arrays({name: array for name, array in new.items() if name != "first"}).first == 0
 
 

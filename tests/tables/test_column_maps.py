@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from taciturn import InvalidInput, L2Ball, Logistic, Problem, WholeSpace
+from taciturn.kernel.problem.features import Bins
 from taciturn.kernel.stream.fingerprint import fingerprint
 from taciturn.kernel.stream.loop import fast_clip
-from taciturn.tables.column_maps import Bins, LinearMap, Standardise
+from taciturn.tables.column_maps import LinearMap, Standardise
 
 ANY = st.floats(allow_nan=True, allow_infinity=False)
 EDGES = np.array([[-1.0, 0.0, 1e300], [0.0, 5e-324, 1.0]])

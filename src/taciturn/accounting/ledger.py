@@ -26,9 +26,8 @@ from taciturn.errors import InvalidInput, StateConflict, Unprovable, expect, int
 from taciturn.kernel.accounting import ledger_rules as rules
 from taciturn.kernel.accounting.cost import FREE, Cost, gaussian, total
 from taciturn.kernel.accounting.gdp import Privacy
-from taciturn.kernel.accounting.guarantee import Relation
 from taciturn.kernel.accounting.ledger_rules import EARLIEST, JUST_NOW, Change, Clock, Learnt, Line, Position, Terms
-from taciturn.kernel.accounting.unit import LEDGER_UNITS
+from taciturn.kernel.accounting.unit import LEDGER_UNITS, Relation
 
 
 class Book(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from taciturn._util.html import budget_bar, card, facts
-from taciturn._util.output import rounded_down, rounded_up
+from taciturn.kernel.accounting.rounding import rounded_down, rounded_up
 
 if TYPE_CHECKING:
     from taciturn.accounting.ledger import Ledger

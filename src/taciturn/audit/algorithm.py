@@ -21,8 +21,7 @@ from taciturn.audit.verdict import ERROR, Finding, check_size, distinguish, game
 from taciturn.core.private import Private
 from taciturn.errors import InvalidInput, between_0_and_1, integer, one_of
 from taciturn.kernel.accounting.gdp import Privacy, delta_of, epsilon_of
-from taciturn.kernel.accounting.guarantee import Neighbours
-from taciturn.kernel.accounting.unit import EXAMPLE, Unit, User
+from taciturn.kernel.accounting.unit import EXAMPLE, Neighbours, Unit, User
 from taciturn.kernel.stream.protocols import Calibration
 
 _SHORT = 20  # rounds of a game against an adversary

@@ -3,7 +3,7 @@
 **Tight problems.** The tight problem of each algorithm is a pair of streams at the certified distance. It has linear
 losses with opposite slopes, on a line and without an active constraint, for algorithms that release iterates; opposite
 vectors for sums, and one vector in two classes for class sums; for PQFTL the pair of
-`taciturn.kernel.accounting.errata.quadratic_pair`, and for a bandit, with models of two arms, the same pair in one arm;
+`taciturn.kernel.learners.qftl.quadratic_pair`, and for a bandit, with models of two arms, the same pair in one arm;
 two experts for EWOO. The example that differs is the first for all but the printed GIGA, which forgets early ones.
 Under zero-out its neighbour is a row of zeros, and under "label" the same row with the opposite label.
 
@@ -31,16 +31,15 @@ from taciturn.checks.streams import generator
 from taciturn.core.private import Private
 from taciturn.errors import InvalidInput, float_or_nan, one_of, value_or_type
 from taciturn.kernel.accounting.gdp import Privacy
-from taciturn.kernel.accounting.guarantee import Neighbours
-from taciturn.kernel.accounting.unit import EXAMPLE, Unit, User
+from taciturn.kernel.accounting.unit import EXAMPLE, Neighbours, Unit, User
 from taciturn.kernel.arrays import Array, Integers
 from taciturn.kernel.learners.linear_bandit import LinearBandit
 from taciturn.kernel.learners.qftl import QFTL
 from taciturn.kernel.problem.losses import Hinge, Linear, Squared
 from taciturn.kernel.problem.problem import Problem
 from taciturn.kernel.problem.sets import L2Ball, WholeSpace
-from taciturn.kernel.stream.loop import without_influence
-from taciturn.kernel.stream.participation import admit, canonical, new_records, periods_of
+from taciturn.kernel.replay import counted, counts
+from taciturn.kernel.stream.participation import canonical, periods_of
 from taciturn.kernel.stream.protocols import Calibration
 from taciturn.kernel.stream.schedule import every
 from taciturn.methods.ewoo import experts
@@ -170,32 +169,13 @@ class Pair:
                 f"an audit needs complete streams: this one has {len(self.X)} examples, and the horizon is {horizon}. "
                 "State horizon=, and give as many examples."
             )
-        return self.counted(private, *private.problem.clip(*self.world(world)))
-
-    def counted(self, private: Private, V: Array, y: Array) -> tuple[Array, Array]:
-        """These clipped examples, those that do not count without influence."""
-        if self.users is None:
-            return V, y
-        V, y = without_influence(V, y, ~counts(private, self.users), private.problem.loss.labels)  # type: ignore[assignment]
-        return V, y
+        V, y = private.problem.clip(*self.world(world))
+        return (V, y) if self.users is None else counted(private, V, y, self.users)
 
 
 def _are_examples(other: Any) -> bool:
     """Whether these are several examples, not a row and a label."""
     return isinstance(other, list) and all(isinstance(each, tuple) for each in other)
-
-
-def counts(private: Private, users: Any) -> NDArray[np.bool_]:
-    """Which rows of a new stream count, by the definition.
-
-    >>> from taciturn import Privacy, User, private_sum
-    >>> counts(private_sum(1, 1.0, Privacy(1.0, 1e-6), 3, unit=User(rows=1)), ["anna", "bob", "anna"])
-    array([ True,  True, False])
-    """
-    assert isinstance(private.unit, User)
-    rounds = np.arange(1, len(users) + 1)
-    blocks, periods = private.timetable.block_of(rounds), periods_of(private.unit, rounds, None)
-    return admit(private.unit, new_records(0), users, blocks, periods, compiled=False)[0]
 
 
 def _check_owner(private: Private, pair: Pair) -> None:

@@ -45,7 +45,7 @@ from scipy.special import bdtr, bdtrc, expit, gammaln, log_expit
 from taciturn.audit.interval import Interval, bounded_interval, share_interval
 from taciturn.audit.pairs import Adversary, Pair
 from taciturn.audit.statistics import points_not_decided, secret_runs, seeded_runs
-from taciturn.audit.transcripts import Replayed, exact_statistics, initial_standing, released, run_pass
+from taciturn.audit.transcripts import Replayed, initial_standing, released, run_pass
 from taciturn.audit.verdict import ERROR, Finding, check_size, claimed_mu_of
 from taciturn.core.private import Private
 from taciturn.errors import InvalidInput, between_0_and_1, integer
@@ -53,6 +53,7 @@ from taciturn.kernel.accounting.gdp import SMALLEST, mu_of
 from taciturn.kernel.accounting.unit import User
 from taciturn.kernel.arrays import Array
 from taciturn.kernel.noise.sampling import GUMBEL_STEP
+from taciturn.kernel.replay import without_noise
 from taciturn.kernel.stream.release import Releases
 
 Wins = NDArray[np.bool_]
@@ -149,7 +150,7 @@ def _mu(private: Private, f: float, releases: int) -> float:
 
 def scores(private: Private, V: Array, y: Array) -> NDArray[np.int64]:
     """The encoded scores of clipped examples, release by release; they depend on no released point."""
-    rows = exact_statistics(private, V, y, np.empty((len(private.timetable.rounds), 0)))
+    rows = without_noise(private, V, y)
     return np.array([private.calibrated.encode({}, row, k)[1] for k, row in enumerate(rows, start=1)])
 
 

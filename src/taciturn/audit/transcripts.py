@@ -41,7 +41,8 @@ from taciturn.audit.pairs import Adversary, Pair
 from taciturn.core.private import Private
 from taciturn.kernel.accounting.unit import User
 from taciturn.kernel.arrays import Array, Arrays, Integers
-from taciturn.kernel.mechanisms.strategy import matrices, sums_of
+from taciturn.kernel.mechanisms.strategy import matrices
+from taciturn.kernel.replay import counted, without_noise
 from taciturn.kernel.stream.loop import Pass, pass_for
 from taciturn.kernel.stream.release import Collected, Releases
 from taciturn.kernel.stream.state import Standing, State
@@ -217,7 +218,7 @@ class Replayed:
             y = None if labels is None else labels[block]
             state, releases = private.run(state, X[block], y, self.pair.users[block])
             shown.append(releases)
-        V, y = self.pair.counted(private, *private.problem.clip(X, labels))
+        V, y = counted(private, *private.problem.clip(X, labels), self.pair.users)
         together = joined(shown)
         return V, y, together.noisy, together.points
 
@@ -231,7 +232,7 @@ class Replayed:
 
     def _rows(self, world: int, V: Array, y: Array, noisy: Array, points: Array) -> tuple[Array, Array]:
         """Whitened noise, and the neighbour's shift, along a game."""
-        rows = [exact_statistics(self.private, *self.stream(other, V, y), points) for other in (0, 1)]
+        rows = [without_noise(self.private, *self.stream(other, V, y), points) for other in (0, 1)]
         return self._whiten(noisy - rows[world]), self._whiten(rows[1] - rows[0])
 
 
@@ -349,31 +350,13 @@ def joined(shown: list[Releases]) -> Releases:
 
 def run_pass(private: Private) -> Pass:
     """The pass that `Private.run` uses; statistics that do not depend on noise are computed once for all trials."""
-    from taciturn.kernel.compiled.passes import BatchPass, steps_of
+    from taciturn.kernel.learners.igd_pass import steps_of
+    from taciturn.kernel.stream.batch_pass import BatchPass
 
     way = pass_for(private.learner, private.calibrated, private.compiled)
     if isinstance(way, BatchPass) and steps_of(private.learner) is None:
         return replace(way, statistics=_CachedStatistics(way.statistics))
     return way
-
-
-def exact_statistics(private: Private, V: Array, y: Array, points: Array) -> Array:
-    """The releases without noise, given the released points: statistics, or for `entry` their sums."""
-    from taciturn.kernel.compiled.passes import statistics_of
-
-    learner, rounds = private.learner, private.timetable.rounds
-    if (fast := statistics_of(learner)) is not None:
-        rows = fast(learner.start(), 0, V, y, rounds)[1]
-    else:
-        exact = learner.start()
-        rows = np.empty((len(rounds), learner.statistic_size))
-        start = 0
-        point = initial_standing(private).point
-        for k, end in enumerate(map(int, rounds)):
-            exact = learner.absorb(exact, start, V[start:end], y[start:end], point)
-            exact, rows[k] = learner.statistic(exact, end)
-            start, point = end, points[k]
-    return sums_of(private.calibrated.coder, rows) if learner.certificate.reach == "entry" else rows
 
 
 @dataclass

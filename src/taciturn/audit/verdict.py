@@ -162,9 +162,9 @@ def game_of(private: Private, pair: Pair, adversary: Adversary | None = None) ->
 
 def _without_feedback(private: Private) -> bool:
     """Whether no statistic depends on a released point: by the learner's methods, or by constant gradients."""
-    from taciturn.kernel.compiled.codes import slope_code
-    from taciturn.kernel.compiled.passes import STATISTICS
     from taciturn.kernel.learners.ftrl import FTRL
+    from taciturn.kernel.problem.codes import slope_code
+    from taciturn.kernel.stream.passes import STATISTICS
     from taciturn.methods.averaged import Averaged
 
     learner, loss = private.learner, private.problem.loss

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from taciturn.kernel.compiled._dot import dot
+from taciturn.kernel.dot import dot
 from taciturn.kernel.jit import compiled
 
 

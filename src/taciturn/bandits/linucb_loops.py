@@ -1,7 +1,7 @@
 """LinUCB with a new model after every round, on given noise: for simulations.
 
 Slow twin: `taciturn.bandits.simulate.simulate_every_round_by_definition`. Factors are those of
-`taciturn.kernel.compiled.qftl_loops`.
+`taciturn.kernel.learners.qftl_loops`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from taciturn.kernel.compiled._dot import dot
-from taciturn.kernel.compiled.qftl_loops import factor, solve
+from taciturn.kernel.dot import dot
 from taciturn.kernel.jit import compiled
+from taciturn.kernel.learners.qftl_loops import factor, solve
 
 
 @compiled

@@ -32,6 +32,7 @@ from scipy.special import ndtri
 
 from taciturn._util.html import card, facts, paragraph
 from taciturn._util.output import NOT_PRIVATE
+from taciturn.accounting.guarantee_report import guarantee_html
 from taciturn.accounting.ledger import LedgerLike
 from taciturn.errors import InvalidInput, expect, finite, integer, number, positive
 from taciturn.kernel.accounting.gdp import Privacy
@@ -378,7 +379,7 @@ class PrivatePolicyValue:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return card("Private off-policy value by clipped IPS", facts(self._facts)) + self.guarantee._repr_html_()
+        return card("Private off-policy value by clipped IPS", facts(self._facts)) + guarantee_html(self.guarantee)
 
 
 def private_ips(

@@ -29,7 +29,6 @@ import numpy as np
 
 from taciturn.accounting.ledger import LedgerLike
 from taciturn.bandits.choices import UCB, WIDTH, Choice, EpsilonGreedy, LinearModel, Thompson
-from taciturn.core.accounted import OTHER_SETTINGS
 from taciturn.core.events import EventConflict, EventEnded, MemoryLog, UnknownEvent
 from taciturn.core.private import Private
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, finite, integer
@@ -50,6 +49,7 @@ from taciturn.kernel.problem.sets import L2Ball
 from taciturn.kernel.stream.loop import fast_clip
 from taciturn.kernel.stream.schedule import Schedule, geometric, releases_in_window
 from taciturn.kernel.stream.state import read_extra
+from taciturn.kernel.stream.stream import OTHER_SETTINGS
 from taciturn.methods.recipes import linear_bandit, pftrl
 from taciturn.plan import Plan
 

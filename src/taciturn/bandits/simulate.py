@@ -259,12 +259,12 @@ class NotPrivate:
 
     def learn(self, rewards: Array) -> None:
         """Add the last batch to the exact sums."""
-        from taciturn.kernel.compiled.passes import statistics
+        from taciturn.kernel.replay import replay
 
         X, actions = self._played
         V, y = self.learner.problem.clip(X, self.learner.labels(rewards, actions))
         nothing = np.empty(0, dtype=np.int64)
-        self._exact, _ = statistics(self.learner, self._exact, self._t, V, y, nothing)
+        self._exact, _ = replay(self.learner, V, y, nothing, begun=self._exact, t=self._t, compiled=True)
         self._t += len(y)
 
 

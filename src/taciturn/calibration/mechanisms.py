@@ -15,9 +15,9 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
+from taciturn.calibration import paper
 from taciturn.calibration.blt_fit import Aim, fitted, to_fit
 from taciturn.errors import InvalidInput, StateConflict, integer, one_of
-from taciturn.kernel.accounting import paper
 from taciturn.kernel.accounting.gdp import Privacy
 from taciturn.kernel.accounting.unit import ONCE, Participation
 from taciturn.kernel.arrays import Array, Arrays, Integers, same
@@ -132,7 +132,7 @@ def _as_in_the_paper(
     if (horizon := timetable.horizon) is None:
         raise InvalidInput("the paper's noise depends on the number of rounds. State a horizon.")
     reading = _reading(calibration)
-    stated = certificate.paper
+    stated = stated_noise(certificate)
     if stated is None:
         every_round = np.arange(1.0, horizon + 1.0)
         stated = partial(paper.pocp_noise, float(np.max(every_round * certificate.at(every_round))))
@@ -142,6 +142,11 @@ def _as_in_the_paper(
 
     claimed = stated(privacy, horizon, np.ones(1), reading)[1]
     return FiniteGaussian(Given(certificate, size, noise), timetable, claimed, steps)
+
+
+def stated_noise(certificate: Certificate) -> paper.PaperNoise | None:
+    """The noise that the paper states for a certificate's learner, if it names it."""
+    return certificate.paper if isinstance(certificate, paper.PaperCertificate) else None
 
 
 def _for_one_example(certificate: Certificate, calibration: Calibration) -> None:
@@ -244,7 +249,7 @@ class PrefixSum(Mechanism):
             return Endless(made_for(self, releases, unit), certificate, timetable, size, privacy)
         if calibration == "exact":
             return Finite(made_for(self, timetable.count, unit), certificate, timetable, size, privacy)
-        if certificate.paper is None:
+        if stated_noise(certificate) is None:
             raise InvalidInput("the paper states no noise for this learner. Use calibration='exact'.")
         if not self.is_the_papers:
             raise InvalidInput(
@@ -283,10 +288,11 @@ class PrefixSum(Mechanism):
         self, certificate: Certificate, timetable: Timetable, privacy: Privacy, calibration: Calibration
     ) -> tuple[float, Privacy]:
         """The paper's noise, and what it claims."""
-        assert certificate.paper is not None
+        stated = stated_noise(certificate)
+        assert stated is not None
         assert timetable.horizon is not None
         first = timetable.following(0, timetable.horizon, 1).astype(np.float64)
-        sd, claimed = certificate.paper(privacy, timetable.horizon, first, _reading(calibration))
+        sd, claimed = stated(privacy, timetable.horizon, first, _reading(calibration))
         return float(sd[0]), claimed
 
     @property

@@ -29,6 +29,7 @@ from taciturn.checks.stores import StoreCase
 from taciturn.checks.suite import Check, Report, run_checks
 from taciturn.errors import expect
 from taciturn.kernel.learners.contributions import Contributions, EntryLearner, entry
+from taciturn.kernel.problem.features import FeatureMap
 from taciturn.kernel.problem.scalar_loss import ScalarLoss
 from taciturn.kernel.problem.sets import ConvexSet
 from taciturn.kernel.problem.vector_loss import VectorLoss
@@ -290,6 +291,9 @@ def check_reader(case: ReaderCase) -> Report:
     case : ReaderCase
         The reader, rows, spoiled variants of a row, and the private stream that learns from them.
 
+    Each class of the package that encodes rows carries the marker `taciturn.kernel.problem.row_wise.RowWise`, and is
+    checked so.
+
     Examples
     --------
     >>> from taciturn import QFTL, BLT, L2Ball, Privacy, Private, Problem, Squared, every
@@ -309,10 +313,43 @@ def check_reader(case: ReaderCase) -> Report:
     ...     yield Spoiled("a word for a label", line.split()[0] + " seven", "label")
     ...     yield Spoiled("a word for a feature", "one 1.0", "features")
     >>> print(check_reader(ReaderCase(read, ["0.5 1.0", "0.7 -1.0", "-0.1 0.2", "1.0 0.0"], spoiled, private)))
-    ReaderCase: 7 passed, 0 failed, 1 skipped
+    ReaderCase: 7 passed, 0 failed, 2 skipped
     ...
     """
     return run_checks(_name(case), of_reader(case)).insist()
+
+
+def check_map(features: FeatureMap, dimension: int) -> Report:
+    """Check a map of features: the image of a row does not depend on the other rows, nor on how they lie in memory.
+
+    Parameters
+    ----------
+    features : FeatureMap
+        The map.
+    dimension : int
+        Number of raw features of a row.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from taciturn import FeatureMap
+    >>> from taciturn.checks import ContractBroken, check_map
+    >>> @dataclass(frozen=True)
+    ... class Centred(FeatureMap):
+    ...     def width(self, dimension):
+    ...         return dimension
+    ...
+    ...     def __call__(self, X):
+    ...         return X - X.mean(axis=0)
+    >>> try:
+    ...     check_map(Centred(), 2)
+    ... except ContractBroken as error:
+    ...     print(error)
+    3 of 9 checks of Centred failed:
+    - other_rows_stay_the_same: another row is read otherwise where one is of nan. ...
+    """
+    _must_be("a map", features, isinstance(features, FeatureMap), "check_map(RandomFeatures(4, 1.0), dimension=2)")
+    return run_checks(_name(features), of_reader(readers.case_of_map(features, dimension))).insist()
 
 
 def _name(thing: object) -> str:

@@ -16,7 +16,7 @@ from taciturn.errors import Unprovable
 from taciturn.kernel.accounting.gdp import Privacy
 from taciturn.kernel.arrays import Array, Arrays
 from taciturn.kernel.learners.contributions import Unverified, wired
-from taciturn.kernel.stream.loop import statistics
+from taciturn.kernel.replay import replay
 from taciturn.kernel.stream.protocols import Learner, Mechanism
 from taciturn.kernel.stream.schedule import Schedule, every
 from taciturn.methods.exponential import Exponential
@@ -235,13 +235,13 @@ def _kinds(state: Arrays) -> dict[str, tuple[type, np.dtype[Any]]]:
 
 def compiled_statistics_match_definition(case: LearnerCase) -> None:
     """The compiled statistics and decisions equal those of `absorb`, `statistic` and `decide`, up to rounding."""
-    from taciturn.kernel.compiled.passes import statistics_of
+    from taciturn.kernel.stream.passes import statistics_of
 
     learner, (V, y) = case.learner, case.bounded
     if (batch := statistics_of(learner)) is None:
         skip(f"{type(learner).__name__} has no compiled statistics")
     for rounds in (np.arange(1, case.rows + 1), np.array([1, case.rows // 2]), np.array([case.rows])):
-        ending, slow = statistics(learner, learner.start(), 0, V, y, rounds)
+        ending, slow = replay(learner, V, y, rounds)
         end, fast = batch(learner.start(), 0, V, y, rounds)
         remedy = "Make the compiled form match the methods, or remove it."
         demand(fast.shape == slow.shape, f"the compiled statistics have shape {fast.shape}", remedy)

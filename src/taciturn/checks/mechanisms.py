@@ -230,7 +230,7 @@ def decoding_inverts_encoding(case: MechanismCase) -> None:
 
 def compiled_noise_matches_definition(case: MechanismCase) -> None:
     """The compiled noise equals `encode`, noise and `decode`, up to rounding and a lattice step."""
-    from taciturn.kernel.compiled.passes import noise_of
+    from taciturn.kernel.stream.passes import noise_of
 
     calibrated = case.calibrated
     if (batch := noise_of(calibrated)) is None:
@@ -332,7 +332,7 @@ def noise_covers_all_rows_of_a_unit(case: MechanismCase) -> str:
     """
     if case.certificate.kind != "l2/entry":
         skip("the certificate's bound holds for all rows of a unit")
-    several = replace(case, stated=replace(case.certificate, participation=USER, paper=None))
+    several = replace(case, stated=replace(case.certificate, participation=USER))
     try:
         several.calibrated  # noqa: B018
     except (InvalidInput, Unprovable) as error:

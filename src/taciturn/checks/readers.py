@@ -1,7 +1,7 @@
-"""Checks of a reader: every row is read by itself, and so is every field of it, whatever is in the others.
+"""Checks of what encodes rows (`RowWise`): each is read by itself, and so is every field, whatever is in the others.
 
-A reader turns raw rows (lines, records, whatever it takes) into features, labels and ids of users. What is claimed of
-a stream that learns from them rests on three properties of the reader:
+A reader turns raw rows (lines, records, arrays, whatever it takes) into features, labels and ids of users; a map turns
+features into others. What is claimed of a stream that learns from them rests on three properties:
 
 1. the encoding of a row depends on that row and on public settings, and every row takes its round: neighbours then
    differ in the encodings of the rows that the relation lets change, and in no other;
@@ -10,16 +10,16 @@ a stream that learns from them rests on three properties of the reader:
    id of a row do not depend on its label, and for users the id does not depend on anything else, as it decides which
    rows count.
 
-Each is tested on a row and on spoiled variants of it: all that the relation does not let change must be the same, to
-the bit. The last check is about what follows: the distance of the exact statistics of two such streams, over their
-whole life and in units of the noise, is at most what is charged.
+Each is tested on a row and on spoiled variants of it, in any order, company and memory layout: all that the relation
+does not let change must be the same, to the bit. The last check is about what follows: the distance of the exact
+statistics of two such streams, over their whole life and in units of the noise, is at most what is charged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
@@ -31,9 +31,10 @@ from taciturn.core.private import Private
 from taciturn.kernel.accounting.unit import User
 from taciturn.kernel.arrays import Array
 from taciturn.kernel.mechanisms.strategy import matrices
+from taciturn.kernel.problem.features import FeatureMap, mapped_rows
 from taciturn.kernel.problem.problem import Problem
-from taciturn.kernel.stream.loop import fast_clip, statistics, without_influence
-from taciturn.kernel.stream.participation import admit, new_records
+from taciturn.kernel.replay import counted, replay
+from taciturn.kernel.stream.loop import fast_clip
 
 Block = tuple[Array, Array, Sequence[Any] | None]
 """Features, labels and, if users are protected, the id of each row; None for a row without one."""
@@ -50,36 +51,68 @@ class Spoiled(NamedTuple):
     part: Literal["features", "label", "id", "record"]
 
 
+LAYOUTS: dict[str, Callable[[Array], Any]] = {
+    "row after row": np.ascontiguousarray,
+    "column after column": np.asfortranarray,
+    "every second row": lambda X: np.repeat(X, 2, axis=0)[::2],
+    "every second column": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
+    "every second row of columns": lambda X: np.asfortranarray(np.repeat(X, 2, axis=0))[::2],
+    "columns of a wider array": lambda X: np.hstack([X, X])[:, X.shape[1] :],
+    "backwards": lambda X: X[::-1, ::-1].copy()[::-1, ::-1],
+}
+"""Ways in which an array may lie in memory."""
+
+
+def spoiled_numbers(row: Array) -> Iterator[Spoiled]:
+    """Variants of a row of numbers: what is no number, what is huge, and what is on the other side of 0."""
+    for number in (np.nan, np.inf, -np.inf, 1e12, 1e15, 1e300, 5e-324, -0.0):
+        yield Spoiled(f"of {number}", np.full_like(row, number), "record")
+        yield Spoiled(f"with {number}", np.append(row[:-1], number), "features")
+    yield Spoiled("opposite", -row, "features")
+
+
 @dataclass(frozen=True, eq=False)
 class ReaderCase:
-    """A reader, the private stream that learns what it reads, and raw rows to test it with.
+    """A reader, raw rows to test it with, and the private stream that learns what it reads.
 
     Parameters
     ----------
     read : callable
         Reads raw rows into blocks, as they are learnt: of each the features, the labels, and the ids of users or None.
-    rows : sequence
+    rows : sequence or array
         Raw rows, which can all be read; as many as the stream's horizon. If users are protected, the first should have
-        more rows than count.
+        more rows than count. Rows of an array are read from an array, laid in memory in many ways.
     spoiled : callable
-        Variants of a raw row (`Spoiled`).
-    private : Private
+        Variants of a raw row (`Spoiled`); by default those of a row of numbers.
+    private : Private, optional
         The stream. Its relation and unit say what of a row may change. Its problem takes bad rows (`on_bad="zero"`).
+        Without one, the checks that need one are skipped.
+    layouts : mapping, optional
+        Ways to lay an array in memory, each a function of an array in rows.
     """
 
-    read: Callable[[Sequence[Any]], Iterable[Block]]
-    rows: Sequence[Any]
-    spoiled: Callable[[Any], Iterable[Spoiled]]
-    private: Private
+    read: Callable[[Any], Iterable[Block]]
+    rows: Sequence[Any] | Array
+    spoiled: Callable[[Any], Iterable[Spoiled]] = spoiled_numbers
+    private: Private | None = None
+    layouts: Mapping[str, Callable[[Array], Any]] = field(default_factory=lambda: LAYOUTS)
 
     @cached_property
     def original(self) -> Encoded:
         """The rows as they are."""
         return self.encoded(self.rows)
 
-    def encoded(self, rows: Sequence[Any]) -> Encoded:
-        """Raw rows, read."""
-        blocks = list(self.read(rows))
+    @property
+    def stream(self) -> Private:
+        """The stream; the check is skipped if there is none."""
+        if self.private is None:
+            skip("no stream learns what is read")
+        return self.private
+
+    def encoded(self, rows: Any) -> Encoded:
+        """Raw rows, read; a list of rows of an array as an array."""
+        as_array = isinstance(self.rows, np.ndarray) and isinstance(rows, list)
+        blocks = list(self.read(np.array(rows) if as_array else rows))
         X, y = (np.concatenate([np.asarray(block[part], dtype=np.float64) for block in blocks]) for part in (0, 1))
         ids = [user for *_, users in blocks if users is not None for user in users]
         users = None if blocks[0][2] is None else np.fromiter(ids, dtype=object, count=len(ids))
@@ -109,11 +142,11 @@ class ReaderCase:
     @property
     def has_users(self) -> bool:
         """Whether users are protected."""
-        return isinstance(self.private.unit, User)
+        return self.private is not None and isinstance(self.private.unit, User)
 
     def may_change(self, spoiled: Spoiled) -> bool:
         """Whether neighbours may differ in such a variant: ids stay, and under "label" all but the label."""
-        if self.private.neighbours == "label":
+        if self.stream.neighbours == "label":
             return spoiled.part == "label"
         return spoiled.part != "id" and not (self.has_users and spoiled.part == "record")
 
@@ -161,15 +194,35 @@ def other_rows_stay_the_same(case: ReaderCase) -> None:
 
 
 def a_row_is_read_alike_wherever_it_stands(case: ReaderCase) -> None:
-    """In another order, without those after it, and alone."""
-    everything, count = case.original, len(case.rows)
-    backwards = slice(None, None, -1)
-    alike = case.encoded(case.rows[backwards]).same(everything.at(backwards))
-    demand(alike, "a row is read otherwise in another order", _BY_ITSELF)
-    for place in dict.fromkeys((0, count // 2, count - 1)):
-        for first in (0, place):
-            alike = case.encoded(case.rows[first : place + 1]).same(everything.at(slice(first, place + 1)))
-            demand(alike, f"a row is read otherwise {'alone' if first else 'without the others'}", _BY_ITSELF)
+    """In another order, without those after it, and alone; and in any company, of which half the rows are spoiled."""
+    count = len(case.rows)
+    good = [(f"row {place}", case.rows[place]) for place in range(count)]
+    bad = [(f"row {place} {spoiled.name}", spoiled.row) for place, spoiled in case.variants]
+    alone: dict[str, Encoded] = {}
+    for company in _companies(good, bad, count):
+        together = case.encoded([row for _, row in company])
+        demand(
+            len(together.y) == len(company), "a row is lost in some company", "Read a row that is none as a bad row."
+        )
+        for i, (name, row) in enumerate(company):
+            if name not in alone:
+                alone[name] = case.encoded([row])
+            alike = together.at(slice(i, i + 1)).same(alone[name])
+            others = ", ".join(other for other, _ in company[:3]) + (" …" if len(company) > 3 else "")
+            fault = f"{name} is read otherwise alone than among {others}"
+            demand(alike, fault, _BY_ITSELF)
+
+
+_COMPANIES = 6
+
+
+def _companies(good: list[tuple[str, Any]], bad: list[tuple[str, Any]], most: int) -> Iterator[list[tuple[str, Any]]]:
+    """Rows with their names: all good ones from back to front, and random ones, some of them several times."""
+    yield good[::-1]
+    generator = np.random.default_rng(0)
+    for length in generator.integers(1, most + 1, _COMPANIES).tolist():
+        chosen = [bad if bad and is_bad else good for is_bad in generator.integers(2, size=length)]
+        yield [some[int(generator.integers(len(some)))] for some in chosen]
 
 
 def blocks_are_cut_by_the_number_of_rows(case: ReaderCase) -> None:
@@ -198,7 +251,7 @@ def an_id_stays_whatever_else_is_spoiled(case: ReaderCase) -> None:
 
 def features_stay_whatever_the_label_is(case: ReaderCase) -> None:
     """Under "label" the features of a row do not depend on its label, be it bad: they are hardly hidden by noise."""
-    if case.private.neighbours != "label":
+    if case.stream.neighbours != "label":
         skip("features are protected, too")
     for place, spoiled in case.variants:
         if spoiled.part == "label":
@@ -207,16 +260,16 @@ def features_stay_whatever_the_label_is(case: ReaderCase) -> None:
             demand(alike, fault, "Read each field by itself, and keep the features of a row with a bad label.")
 
 
-LAYOUTS: dict[str, Callable[[Array], Array]] = {
-    "row after row": np.ascontiguousarray,
-    "column after column": np.asfortranarray,
-    "every second row": lambda X: np.repeat(X, 2, axis=0)[::2],
-    "every second column": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
-    "every second row of columns": lambda X: np.asfortranarray(np.repeat(X, 2, axis=0))[::2],
-    "columns of a wider array": lambda X: np.hstack([X, X])[:, X.shape[1] :],
-    "backwards": lambda X: X[::-1, ::-1].copy()[::-1, ::-1],
-}
-"""Ways in which an array may lie in memory."""
+def rows_of_an_array_are_read_alike_however_they_lie(case: ReaderCase) -> None:
+    """Laid in memory in any way, in blocks of any length, in single or double precision, beside rows of any size."""
+    if not isinstance(case.rows, np.ndarray):
+        skip("rows are no array")
+
+    def read(rows: Array) -> Array:
+        X, y, *_ = case.encoded(rows)
+        return np.column_stack([X, y])
+
+    _alike_in_memory(read, case.rows, case.layouts, "read")
 
 
 def clipped_rows_stay_the_same(case: ReaderCase) -> None:
@@ -224,16 +277,14 @@ def clipped_rows_stay_the_same(case: ReaderCase) -> None:
 
     Rounding is small, and a map may make much of it: of a cosine of 10¹⁵ the last bit decides what it is.
     """
-    problem = case.private.problem
-    X = case.original.X
-    finite = np.where(np.isfinite(X), X, 0.0)
-    y = np.ones(len(X))
-    for size in (1.0, 1e15):
-        for clip in _clippings(problem):
-            expected = clip(size * finite, y)[0]
-            for layout, laid in LAYOUTS.items():
-                for length in (1, 3, max(4, len(X) // 2), len(X)):
-                    _clip_alike(clip, size * finite, y, laid, length, expected, layout)
+    X = np.where(np.isfinite(case.original.X), case.original.X, 0.0)
+    for clip in _clippings(case.stream.problem):
+        _alike_in_memory(partial(_clipped_by, clip), X, LAYOUTS, "clipped")
+
+
+def _clipped_by(clip: Callable[[Array, Array], Any], X: Array) -> Array:
+    """A copy of clipped rows: a clipping may use its memory again."""
+    return np.array(clip(X, np.ones(len(X)))[0])
 
 
 def _clippings(problem: Problem) -> list[Callable[[Array, Array], Any]]:
@@ -242,21 +293,32 @@ def _clippings(problem: Problem) -> list[Callable[[Array, Array], Any]]:
     return [problem.clip_block] if fast is None else [problem.clip_block, fast.dense]
 
 
-def _clip_alike(
-    clip: Any, X: Array, y: Array, laid: Callable[[Array], Array], length: int, expected: Array, layout: str
+def _alike_in_memory(
+    encode: Callable[[Array], Array], X: Array, layouts: Mapping[str, Callable[[Array], Any]], verb: str
 ) -> None:
-    remedy = "Map rows that are copied side by side, and multiply them by taciturn.kernel.problem.features.products."
-    for place, wrong in ((None, 0.0), (len(X) // 2, np.nan), (0, np.inf), (len(X) - 1, 1e300)):
-        changed = X.copy()
-        others = np.arange(len(X))
-        if place is not None:
-            changed[place] = wrong
-            others = np.delete(others, place)
-        cuts = pairwise([*range(0, len(X), length), len(X)])
-        rows = laid(changed)
-        clipped = np.concatenate([clip(rows[start:end], y[start:end])[0].copy() for start, end in cuts])
-        fault = f"a row is clipped to other bits in blocks of {length}, in memory {layout}, beside a row of {wrong}"
-        demand(_bits(clipped[others]) == _bits(expected[others]), fault, remedy)
+    """Demand that a row is encoded to the same bits in any layout, length of blocks, size and type of numbers."""
+    single: Any = X.astype(np.float32)
+    for rows in (X, 1e15 * X, single):
+        expected = encode(np.array(rows, dtype=np.float64))
+        for name, laid in layouts.items():
+            for length in (1, 3, max(4, len(X) // 2), len(X)):
+                for wrong in _WRONG:
+                    changed, places = rows.copy(), np.arange(len(wrong)) * len(X) // 4
+                    with np.errstate(over="ignore"):
+                        changed[places] = np.array(wrong).reshape(-1, 1)
+                    whole = laid(changed)
+                    cuts = pairwise([*range(0, len(X), length), len(X)])
+                    encoded = np.concatenate([encode(whole[start:end]) for start, end in cuts])
+                    beside = f", beside rows of {', '.join(map(str, wrong))}" if wrong else ""
+                    fault = f"a row is {verb} to other bits in blocks of {length}, in memory {name}{beside}"
+                    alike = _bits(np.delete(encoded, places, axis=0)) == _bits(np.delete(expected, places, axis=0))
+                    demand(alike, fault, _SIDE_BY_SIDE)
+
+
+_WRONG: tuple[tuple[float, ...], ...] = ((), (1e12, 1e300, 1e15), (np.nan, np.inf))
+"""What some of the rows are full of: none, huge numbers, or no numbers."""
+
+_SIDE_BY_SIDE = "Map rows that are copied side by side, and multiply them by taciturn.kernel.problem.features.products."
 
 
 def neighbours_are_no_farther_apart_than_charged(case: ReaderCase) -> str:
@@ -264,7 +326,7 @@ def neighbours_are_no_farther_apart_than_charged(case: ReaderCase) -> str:
 
     The distance is that of the encoded statistics in standard deviations of their noise, at the first released point.
     """
-    private = case.private
+    private = case.stream
     charged = private.calibrated.cost(None).mu
     if private.learner.certificate.metric != "l2" or not charged:
         skip("the noise is not Gaussian")
@@ -301,22 +363,18 @@ def _neighbours(case: ReaderCase) -> Iterator[list[tuple[int, Spoiled]]]:
 
 def _clipped(case: ReaderCase, encoded: Encoded) -> tuple[Array, Array]:
     """Clipped rows and labels, as a stream clips them."""
-    problem = case.private.problem
+    problem = case.stream.problem
     V, y = _clippings(problem)[-1](encoded.X, encoded.y)
     return V, y
 
 
 def _statistics(case: ReaderCase, encoded: Encoded) -> Array:
     """The exact statistics of all rounds with a release."""
-    private, timetable = case.private, case.private.timetable
+    private = case.stream
     V, y = _clipped(case, encoded)
     if isinstance(private.unit, User):
-        rounds = np.arange(1, len(y) + 1)
-        periods = np.zeros(len(y), dtype=np.int64)
-        counts, _ = admit(private.unit, new_records(1), encoded.users, timetable.block_of(rounds), periods)
-        counted: Any = without_influence(V, y, ~counts, private.problem.loss.labels)
-        V, y = counted
-    return statistics(private.learner, private.learner.start(), 0, V, y, timetable.rounds)[1]
+        V, y = counted(private, V, y, encoded.users)
+    return replay(private.learner, V, y, private.timetable.rounds).statistics
 
 
 def _distance(private: Private, apart: Array) -> float:
@@ -339,6 +397,16 @@ CHECKS = (
     blocks_are_cut_by_the_number_of_rows,
     an_id_stays_whatever_else_is_spoiled,
     features_stay_whatever_the_label_is,
+    rows_of_an_array_are_read_alike_however_they_lie,
     clipped_rows_stay_the_same,
     neighbours_are_no_farther_apart_than_charged,
 )
+
+
+def case_of_map(features: FeatureMap, dimension: int) -> ReaderCase:
+    """A map, and rows of numbers between -1 and 1."""
+
+    def read(X: Array) -> Iterator[Block]:
+        yield mapped_rows(features, X), np.zeros(len(X)), None
+
+    return ReaderCase(read, np.random.default_rng(0).uniform(-1.0, 1.0, (40, dimension)))

@@ -26,8 +26,8 @@ from taciturn.kernel.accounting.unit import User
 from taciturn.kernel.arrays import Array
 from taciturn.kernel.mechanisms.strategy import matrices, sums_of
 from taciturn.kernel.problem.problem import Problem
-from taciturn.kernel.stream.loop import Definition, pass_for, statistics
-from taciturn.kernel.stream.participation import admit, new_records
+from taciturn.kernel.replay import counts, records_of, replay
+from taciturn.kernel.stream.loop import Definition, pass_for
 from taciturn.kernel.stream.protocols import Learner
 from taciturn.kernel.stream.release import Releases
 from taciturn.kernel.stream.schedule import every, geometric
@@ -46,7 +46,7 @@ def without_noise_releases_are_exact(case: LearnerCase) -> None:
     private, (V, y) = case.private(), case.bounded
     learner, calibrated, certificate = private.learner, private.calibrated, private.learner.certificate
     (secret, public), rounds = calibrated.start(), np.arange(1, case.rows + 1)
-    rows = statistics(learner, learner.start(), 0, V, y, rounds)[1]
+    rows = replay(learner, V, y, rounds).statistics
     sums = sums_of(calibrated.coder, rows)
     for k, row, total in zip(rounds.tolist(), rows, sums, strict=True):
         secret, encoded = calibrated.encode(secret, row, k)
@@ -145,15 +145,15 @@ def rows_beyond_a_users_bounds_have_no_influence(case: LearnerCase) -> None:
     for schedule, compiled in ((every(3), True), (every(1), False)):
         private = replace(case, learner=learner).private(schedule, seed=5, compiled=compiled, unit=unit)
         end, shown = private.run(private.start(), X, y, users)
-        counts = _counts(private, users)
+        kept = counts(private, users)
         for rows, labels in _contents(problem, X, y):
-            for changed in (~counts, counts):
+            for changed in (~kept, kept):
                 mixed = np.where(changed[:, None], rows, X), np.where(changed, labels, y)
                 ending, noisy = _in_two_calls(private, *mixed, users)
                 alike = _records(ending) == _records(end)
                 demand(alike, "contents of rows change which rows count", "Decide by positions and ids alone.")
                 remedy = "Zero such rows after the intercept and all features are there, in every pass."
-                same = changed is counts or np.array_equal(noisy, shown.noisy)
+                same = changed is kept or np.array_equal(noisy, shown.noisy)
                 demand(same, "rows beyond a user's bounds change the releases", remedy)
 
 
@@ -181,18 +181,10 @@ def _contents(problem: Problem, X: Array, y: Array) -> Iterator[tuple[Array, Arr
         yield np.full_like(X, np.nan), y
 
 
-def _counts(private: Private, users: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which rows count, by the definition."""
-    assert isinstance(private.unit, User)
-    rounds = np.arange(1, len(users) + 1)
-    blocks = private.timetable.block_of(rounds)
-    return admit(private.unit, new_records(1), users, blocks, np.zeros(len(rounds), np.int64), compiled=False)[0]
-
-
 def _records(state: State) -> dict[str, list[Any]]:
     """The users' records of a simulation, whose key follows from its seed, as plain data."""
     assert state.users is not None
-    return {name: array.tolist() for name, array in state.users.arrays().items()}
+    return {name: array.tolist() for name, array in records_of(state.users).items()}
 
 
 def every_row_of_a_user_is_charged(case: LearnerCase) -> None:

@@ -240,7 +240,7 @@ def cost_as_data(cost: Cost, delta: float) -> dict[str, Any]:
 
 def cost_text(cost: dict[str, Any]) -> str:
     """The same for people: epsilon, and mu in brackets; rounded up."""
-    from taciturn._util.output import rounded_up
+    from taciturn.kernel.accounting.rounding import rounded_up
 
     mu = cost["mu"]
     return rounded_up(cost["epsilon"], 4) + ("" if not mu else f" (mu {rounded_up(mu, 4)})")
@@ -336,7 +336,7 @@ def _title(data: dict[str, Any]) -> str:
 
 def _year_text(data: dict[str, Any]) -> str:
     """What a user is promised who stays for a year."""
-    from taciturn._util.output import rounded_up
+    from taciturn.kernel.accounting.rounding import rounded_up
 
     year, kind = data["year"], data["unit"].removeprefix("user and ")
     several = f"{year['periods']} {kind}s" if year["periods"] > 1 else f"a {kind}"
@@ -348,7 +348,7 @@ def _year_text(data: dict[str, Any]) -> str:
 
 
 def _left_text(data: dict[str, Any]) -> str:
-    from taciturn._util.output import rounded_down
+    from taciturn.kernel.accounting.rounding import rounded_down
 
     left = (data["left"][name] * (1.0 + 1e-9) for name in ("epsilon", "mu"))  # past the end of a bisection
     return "{} (mu {})".format(*(rounded_down(value, 4) for value in left))
@@ -360,7 +360,7 @@ SHARES = "The share of the budget is that of mu², which adds up; values of epsi
 
 
 def _show(data: dict[str, Any]) -> None:
-    from taciturn._util.output import rounded_up
+    from taciturn.kernel.accounting.rounding import rounded_up
 
     typer.echo(_title(data))
     shares = (data["share_spent"], data["share_reserved"])

@@ -305,7 +305,8 @@ def _rows(
 
 def _say(run: Run, contract: Contract, ending: Ending, report: bool, exact: bool, as_json: bool, quiet: bool) -> None:
     """Print the outcome; `exact` says that the report has what depends on exact rows."""
-    from taciturn._util.output import json_text, rounded_up
+    from taciturn._util.output import json_text
+    from taciturn.kernel.accounting.rounding import rounded_up
     from taciturn.runs.summary import as_data, budget, outcome
 
     if as_json:

@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:  # imported inside functions, so that commands start fast
     from rich.table import Table
 
-    from taciturn.kernel.accounting.errata import Erratum
+    from taciturn.calibration.errata import Erratum
 
 
 def integral(text: str) -> int:

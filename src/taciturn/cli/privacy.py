@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:  # imported inside commands, so that the others start fast
-    from taciturn.kernel.accounting import errata as paper_errata
-    from taciturn.kernel.accounting import paper
+    from taciturn.calibration import errata as paper_errata
+    from taciturn.calibration import paper
     from taciturn.kernel.accounting.gdp import Privacy
 
 
@@ -50,7 +50,7 @@ def _privacy(budget: Privacy, releases: int) -> dict[str, Any]:
 
 def _paper(budget: Privacy, releases: int, reading: paper.Reading) -> dict[str, float]:
     """POCP at T = releases, with corrected sensitivity and the parameters for which its theorem claims the budget."""
-    from taciturn.kernel.accounting import paper
+    from taciturn.calibration import paper
 
     parameters = paper.parameters_claiming(budget)
     cost = paper.delivered(parameters, releases, reading)
@@ -95,7 +95,7 @@ def errata(
     Example: taciturn errata
     """
     from taciturn._util.output import json_text
-    from taciturn.kernel.accounting import errata as paper_errata
+    from taciturn.calibration import errata as paper_errata
 
     rows = paper_errata.table() if everything or as_json else paper_errata.table([100_000], [1.0], [1e-6])
     if as_json:

@@ -27,10 +27,11 @@ from taciturn.columns.tables import Table
 from taciturn.columns.values import Values, is_unreadable, text_of, unreadable_rows
 from taciturn.errors import InvalidInput
 from taciturn.kernel.arrays import Array
+from taciturn.kernel.problem.row_wise import RowWise
 
 
 @dataclass(frozen=True)
-class ColumnEncoder:
+class ColumnEncoder(RowWise):
     """How the columns of a table become features; nothing in it is learnt from data.
 
     Parameters

@@ -52,6 +52,7 @@ from taciturn.columns.scales import LINEAR, Scale
 from taciturn.columns.values import Values, is_number, is_unreadable, number_of, short_repr, text_of, time_of
 from taciturn.errors import InvalidInput, float_or_nan, integer
 from taciturn.kernel.arrays import Array, Integers
+from taciturn.kernel.problem.row_wise import RowWise
 from taciturn.tables.ranges import between, number_between
 
 Bad = NDArray[np.bool_]
@@ -95,7 +96,7 @@ MOST_BUCKETS = 2**20
 
 
 @dataclass(frozen=True)
-class Range:
+class Range(RowWise):
     """A number with a public range, scaled to [-1, 1]; values outside the range are clipped.
 
     On a scale other than the linear one (`taciturn.columns.scales`) the ends are still -1 and 1, and the middle, 0, is
@@ -210,7 +211,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class PrivateRange:
+class PrivateRange(RowWise):
     """A number whose center and scale are found privately in the first rows of the stream; no value is bad.
 
     What is encoded is the number itself, NaN where it is missing or no number: it is standardised later. The indicator
@@ -266,7 +267,7 @@ class PrivateRange:
 
 
 @dataclass(frozen=True)
-class Bins:
+class Bins(RowWise):
     """A number, one-hot encoded by the public bin that it lies in.
 
     `edges` e0 < e1 < ... < en are n bins: a number x is in bin i if `e(i-1) <= x < e(i)`. Numbers below e0 are in the
@@ -342,7 +343,7 @@ _FIRST, _LAST = time_of("0001-01-01"), time_of("9999-12-31")
 
 
 @dataclass(frozen=True)
-class Date:
+class Date(RowWise):
     """A date or time (`taciturn.columns.values`) in a public range, scaled linearly to [-1, 1], and its cycles.
 
     A cycle is the sine and the cosine of an angle that goes round once in it: `weekday` by days from Monday, `month` by
@@ -512,7 +513,7 @@ def _turn(cycle: Cycle, seconds: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Categories:
+class Categories(RowWise):
     """A category from a public list, one-hot encoded; a missing value is 0 everywhere, its own category, or bad.
 
     >>> from taciturn.columns.values import PlainValues
@@ -575,7 +576,7 @@ class Categories:
 
 
 @dataclass(frozen=True)
-class _InBuckets:
+class _InBuckets(RowWise):
     """A column of which any text is encoded by feature hashing."""
 
     name: str
@@ -701,7 +702,7 @@ _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
-class Ignored:
+class Ignored(RowWise):
     """A column that is not read.
 
     >>> Ignored("note").width
@@ -818,7 +819,7 @@ def _declared(missing: Any, default: Any, indicator: bool = False) -> dict[str, 
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class Vocabulary(RowWise):
     """The declared values of a column: numbers, compared as numbers, or texts.
 
     Texts are compared in Unicode's composed form (NFC). A number that is spelt otherwise than a declared text, as 7.0

@@ -14,6 +14,7 @@ from taciturn.kernel.arrays import Array, Integers
 from taciturn.kernel.problem.losses import Logistic, Squared
 from taciturn.kernel.problem.multiclass import OneHot, Softmax
 from taciturn.kernel.problem.problem import Problem
+from taciturn.kernel.problem.row_wise import RowWise, row_wise
 from taciturn.methods.weighted import unweighted
 
 
@@ -28,7 +29,7 @@ class Labels(Protocol):
         """The number of a label; NaN if it has none."""
 
 
-class Classes:
+class Classes(RowWise):
     """Declared classes: two are -1 and +1, more are 0, 1, 2, …; a class that was not declared has no number.
 
     Classes are declared because the set of classes in the data is not public.
@@ -54,7 +55,7 @@ class Classes:
             return math.nan
 
 
-class Numbers:
+class Numbers(RowWise):
     """Labels that are numbers already.
 
     >>> Numbers()(2), Numbers()("two")
@@ -68,6 +69,7 @@ class Numbers:
         return number if math.isfinite(number) else math.nan
 
 
+@row_wise
 def labels_of(numbers: Integers, classes: int) -> Array:
     """Labels of class numbers from 0 on: -1 and +1 if there are two classes, else the numbers themselves.
 

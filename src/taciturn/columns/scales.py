@@ -19,12 +19,13 @@ from numpy.typing import ArrayLike
 
 from taciturn.errors import InvalidInput, one_of, positive, value_or_type
 from taciturn.kernel.arrays import Array
+from taciturn.kernel.problem.row_wise import RowWise
 
 ScaleName = Literal["linear", "log", "symlog"]
 
 
 @dataclass(frozen=True)
-class Scale:
+class Scale(RowWise):
     """A scale of numbers; `threshold` is of symlog only.
 
     >>> Scale("log").forward([1.0, 10.0]).round(3), Scale("symlog", 10.0).forward([-10.0, 0.0]).round(3)

@@ -10,9 +10,10 @@ import numpy as np
 from taciturn.columns.values import ArrayValues, PlainValues, Values
 from taciturn.errors import InvalidInput
 from taciturn.kernel.arrow import listed
+from taciturn.kernel.problem.row_wise import RowWise
 
 
-class Table:
+class Table(RowWise):
     """The columns of a table by name; those of an array, or a list of rows, are 0, 1, 2 and so on.
 
     Neither pandas nor polars nor Arrow is imported.

@@ -17,10 +17,11 @@ from taciturn.columns.scales import LINEAR, Scale, ScaleName
 from taciturn.columns.values import ArrayValues, Values, number_of, short_repr, text_of
 from taciturn.errors import InvalidInput, one_of, positive
 from taciturn.kernel.arrays import Array
+from taciturn.kernel.problem.row_wise import RowWise
 
 
 @dataclass(frozen=True)
-class Classes:
+class Classes(RowWise):
     """A class label: -1 and +1 for two classes, in this order; numbers from 0 for more. Other values are bad.
 
     >>> from taciturn.columns.values import PlainValues
@@ -70,7 +71,7 @@ class Classes:
 
 
 @dataclass(frozen=True)
-class Positive:
+class Positive(RowWise):
     """A binary label: +1 for these values, -1 for all others; a missing value is bad.
 
     The other values are predicted as "rest". If "rest" is one of the positive values, the others are called
@@ -126,7 +127,7 @@ class Positive:
 
 
 @dataclass(frozen=True)
-class Number:
+class Number(RowWise):
     """A number with a public range: its label is its distance from the middle of the range, on a scale.
 
     Values outside the range are clipped, and so are predictions. On a logarithmic scale (`taciturn.columns.scales`)
@@ -209,7 +210,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class PrivateNumber:
+class PrivateNumber(RowWise):
     """A number whose center and scale are found privately in the first rows of the stream.
 
     >>> from taciturn.columns.values import PlainValues

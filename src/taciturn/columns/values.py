@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 
 from taciturn.errors import value_or_type
 from taciturn.kernel.arrays import Array, Integers
+from taciturn.kernel.problem.row_wise import RowWise, row_wise
 
 _DECIMAL = re.compile(r"[0-9+\-.eE \t]*")
 
@@ -65,7 +66,7 @@ class Values(Protocol):
         """All values, unchanged."""
 
 
-class PlainValues:
+class PlainValues(RowWise):
     """A sequence of Python values: strings, numbers, booleans or None.
 
     >>> values = PlainValues(["7", " 7.5 ", "seven", None, 7.0])
@@ -114,7 +115,7 @@ class PlainValues:
         return list(self.values)
 
 
-class ArrayValues:
+class ArrayValues(RowWise):
     """A NumPy array of numbers or of times; it has the same numbers and texts as `PlainValues` of its values.
 
     >>> values = ArrayValues(np.array([7.0, np.nan, 0.5]))
@@ -261,6 +262,7 @@ def is_unreadable(value: Any) -> bool:
     )
 
 
+@row_wise
 def unreadable_rows(values: Values, rows: int) -> NDArray[np.bool_]:
     """Which of so many rows hold such a value; none in arrays of numbers, or in columns of Arrow.
 

@@ -71,8 +71,7 @@ from taciturn.errors import InvalidInput, horizon_of, integer, number
 from taciturn.estimators.settings import LossName, MethodName, Settings, check_dense, scales_of
 from taciturn.estimators.stream import promised
 from taciturn.kernel.accounting.gdp import Privacy
-from taciturn.kernel.accounting.guarantee import Neighbours
-from taciturn.kernel.accounting.unit import ClockPeriod, WithoutId
+from taciturn.kernel.accounting.unit import ClockPeriod, Neighbours, WithoutId
 from taciturn.kernel.arrays import Array
 from taciturn.kernel.learners.exact_sums import MOST
 from taciturn.kernel.problem.problem import Problem

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from taciturn._util.output import rounded_up
 from taciturn.columns.kinds import Bins, Categories, Column, Date, Hashed, PrivateRange, Range, Text
 from taciturn.columns.target import Number, Positive, PrivateNumber
 from taciturn.contract.contract import Contract
+from taciturn.kernel.accounting.rounding import rounded_up
 from taciturn.kernel.stream.schedule import Every
 from taciturn.plan import Plan, left_out
 

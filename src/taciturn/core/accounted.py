@@ -2,41 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from taciturn.accounting.guarantee_report import guarantee_html
 from taciturn.accounting.ledger import Ledger, LedgerLike, as_ledger
 from taciturn.accounting.memory_store import IN_MEMORY
-from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, Unprovable
+from taciturn.errors import BudgetExhausted, StateConflict, StoreUnavailable, Unprovable
 from taciturn.kernel.accounting.cost import Cost
+from taciturn.kernel.accounting.guarantee import Guarantee
 from taciturn.kernel.accounting.ledger_rules import JUST_NOW, ONE_OFF, Learnt
 from taciturn.kernel.accounting.unit import Unit, User
 from taciturn.kernel.arrays import Array
 from taciturn.kernel.problem.problem import Problem
-from taciturn.kernel.stream.earlier import earlier_fingerprint
-from taciturn.kernel.stream.fingerprint import described, fingerprint
-from taciturn.kernel.stream.release import Releases
 from taciturn.kernel.stream.schedule import Timetable
 from taciturn.kernel.stream.state import State, learnt_before
-
-OTHER_SETTINGS = "this state was made under other settings. Use the Private that made it, or start() a new stream."
-
-
-class Prepared(NamedTuple):
-    """The state before some examples, the state after them, and their releases: secret until `commit`."""
-
-    used: State
-    state: State
-    releases: Releases
-
-    def __repr__(self) -> str:
-        return f"Prepared({len(self.releases)} releases after round {self.used.t}, not shown)"
+from taciturn.kernel.stream.stream import Described, Prepared
 
 
-class Accounted:
+class Accounted(Described):
     """A private algorithm whose streams are entered in ledgers: `Private`, `Staged` and `ObjectivePerturbation`.
 
     A subclass has the unit and relation of privacy, a seed and the total cost of a stream; it makes the first state of
@@ -101,6 +86,14 @@ class Accounted:
         raise NotImplementedError
 
     @property
+    def guarantee(self) -> Guarantee:
+        """What is claimed and what is delivered, for everything that can ever be published."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        return guarantee_html(self.guarantee)
+
+    @property
     def total_cost(self) -> Cost:
         """The cost of everything that one stream can ever publish."""
         raise NotImplementedError
@@ -122,32 +115,12 @@ class Accounted:
         """The published rounds."""
         raise NotImplementedError
 
-    @cached_property
-    def settings(self) -> str:
-        """A hash of the settings; a state belongs to one."""
-        return fingerprint(self)
-
-    @cached_property
-    def recorded(self) -> Any:
-        """The settings as JSON data, which the history of a ledger records."""
-        return described(self)
-
-    def _as_now(self, state: State) -> State:
-        """A stored state, with the hash of today if it has that of these settings in version 1.
-
-        Nothing is written here: the next commit has the new hash, and a copy of the old state is opened in the same way
-        until then.
-        """
-        if state.settings == self.settings or state.settings != earlier_fingerprint(self):
-            return state
-        return replace(state, settings=self.settings)
-
     def draft(self) -> State:
         """The first state of a stream that is not open yet."""
         raise NotImplementedError
 
-    def _resumed(self, state: State, rows: int) -> Accounted:
-        """The algorithm as the stream of `state` began, after checking that it may go on with so many rows."""
+    def resumed(self, state: State) -> Any:
+        """The algorithm as the stream of `state` began, after checking that the state is its own."""
         raise NotImplementedError
 
     def start(self, ledger: LedgerLike | None = None) -> State:
@@ -156,17 +129,17 @@ class Accounted:
 
     def open(self, state: State, ledger: LedgerLike | None = None) -> State:
         """Reserve the total cost of a draft in `ledger` (by default a new one), once, and return the draft."""
-        must_be_state(state)
-        one = self._resumed(state, 0)
+        one = self.resumed(state)
         if state.generation:
             raise StateConflict(
                 "only a draft is opened, and this stream has begun. Go on with run(), or load() its file."
             )
-        return one._open(state, as_ledger(ledger))
+        opened: State = one._open(state, as_ledger(ledger))
+        return opened
 
     def commit(self, prepared: Prepared) -> None:
         """Use up the state that `prepared` was made from, atomically; then its releases may be shown."""
-        used, new, _ = prepared
+        used, new = prepared.used, prepared.state
         if not (used.settings == new.settings == self.settings):
             raise StateConflict(
                 "these releases were prepared under other settings. Commit them where they were prepared."
@@ -187,8 +160,7 @@ class Accounted:
         """Whether `state` is the newest of its stream in a ledger of this process; False for a simulation."""
         if self.seed is not None:
             return False
-        must_be_state(state)
-        total_cost = self._resumed(state, 0).total_cost
+        total_cost = self.resumed(state).total_cost
         neighbours = self.neighbours
         try:  # opening a stream that the ledger knows checks its position, and changes nothing
             ledger = IN_MEMORY.ledger_of(state.lineage)
@@ -218,16 +190,3 @@ class Accounted:
                     IN_MEMORY.leave(state.lineage, ledger)
                 raise
         return state
-
-    def __getstate__(self) -> dict[str, Any]:
-        made: Any = self  # a dataclass: its settings, and nothing that was computed from them
-        return {setting.name: getattr(self, setting.name) for setting in fields(made)}
-
-
-def must_be_state(state: object) -> None:
-    """Reject anything else, without showing it: it may be examples."""
-    if not isinstance(state, State):
-        raise InvalidInput(
-            f"the first argument is a State, got {type(state).__name__}. Begin with state = private.start(), and "
-            "continue with the state that each call returns: state, releases = private.run(state, X, y)."
-        )

@@ -34,7 +34,7 @@ import numpy as np
 from taciturn.accounting.ledger import Ledger
 from taciturn.contract.contract import Contract
 from taciturn.core.private import Private
-from taciturn.engines.pool import ROWS, Map, Part, Task, add_up, admit_by, without_excluded
+from taciturn.engines.pool import ROWS, Map, Part, Task, add_up, admit_by, blocks_of, without_excluded
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict
 from taciturn.kernel.accounting.unit import User
 from taciturn.kernel.stream.block_sums import as_sum
@@ -269,7 +269,7 @@ class FileStream:
                 raise part.error
             if part.rows != task.rows:
                 raise StateConflict(f"{task.source} has become shorter while it was read. Files must not change.")
-        return stream.prepare_sums([block for part in parts for block in part.sums], admission)
+        return stream.prepare_sums(blocks_of(parts), admission)
 
     def _task(self, stream: StoredStream, name: str, start: Position, rows: int, t: int = 0) -> Task:
         learner, point = stream.next_learner()

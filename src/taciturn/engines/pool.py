@@ -43,7 +43,6 @@ from taciturn.kernel.arrays import Array
 from taciturn.kernel.stream.block_sums import Admission, BlockSums, as_sum
 from taciturn.kernel.stream.hashed_rows import HashedRows, hash_rows
 from taciturn.kernel.stream.loop import BlockAdder
-from taciturn.kernel.stream.participation import Mask
 from taciturn.kernel.stream.protocols import Learner
 from taciturn.kernel.stream.schedule import Every
 from taciturn.plan import LEAST_ROWS, Plan
@@ -84,7 +83,7 @@ class Task:
         How many rows of the task lie before each release that is due in it.
     key : bytes, optional
         Secret key of the digests of rows; without it rows are not hashed.
-    excluded : ndarray of bool, optional
+    excluded : bytes, optional
         Rows that do not count, if the unit is a user. Secret.
     """
 
@@ -99,17 +98,17 @@ class Task:
     cuts: tuple[int, ...]
     key: bytes | None = field(default=None, repr=False)
     compiled: bool = True
-    excluded: Mask | None = field(default=None, repr=False)
+    excluded: bytes | None = field(default=None, repr=False)
 
 
 class Part(NamedTuple):
-    """What a worker returns: sums of each block in its rows, digests of the rows, and how reading ended. Secret.
+    """What a worker returns: the bytes of sums of each block in its rows, digests of the rows, and how reading ended.
 
-    `rows` are fewer than the task has if a bad row stopped it, which `error` tells, or if the source ended.
+    Secret. `rows` are fewer than the task has if a bad row stopped it, which `error` tells, or if the source ended.
     """
 
     rows: int
-    sums: tuple[BlockSums, ...]
+    sums: tuple[bytes, ...]
     digests: tuple[BlockDigest, ...]
     bad: int
     size: int
@@ -123,7 +122,7 @@ def add_up(task: Task) -> Part:
     """Read the rows of a task, clip and round them, and add them up: what a worker does."""
     adder = BlockAdder(task.learner, task.point, task.compiled)
     digests = None if task.key is None else RowDigests(task.key)
-    sums: list[BlockSums] = []
+    sums: list[bytes] = []
     current: BlockSums | None = None
     done = bad = size = 0
     ends = iter([*task.cuts, task.rows])
@@ -142,7 +141,7 @@ def add_up(task: Task) -> Part:
                 done += end - start
                 start = end
                 if done == until:
-                    sums.append(current)
+                    sums.append(current.to_bytes())
                     current = None
                     until = next(ends, task.rows)
             if digests is not None:
@@ -154,9 +153,14 @@ def add_up(task: Task) -> Part:
     finally:
         rows.close()
     if current is not None:
-        sums.append(current)
+        sums.append(current.to_bytes())
     blocks = () if digests is None else digests.take_all()
     return Part(done, tuple(sums), blocks, bad, size, error)
+
+
+def blocks_of(parts: Iterable[Part]) -> list[BlockSums]:
+    """The sums in what workers have returned, in order."""
+    return [BlockSums.from_bytes(block) for part in parts for block in part.sums]
 
 
 def _rows_of(task: Task) -> Generator[Batch]:
@@ -195,9 +199,11 @@ def admit_by(map: Map, stream: StoredStream, tasks: Sequence[Task]) -> Admission
 
 def without_excluded(tasks: Sequence[Task], admission: Admission) -> list[Task]:
     """The tasks, with the rows that do not count."""
-    ends = np.cumsum([task.rows for task in tasks])
-    masks = np.split(admission.excluded, ends[:-1])
-    return [replace(task, excluded=mask) for task, mask in zip(tasks, masks, strict=True)]
+    ends = np.cumsum([task.rows for task in tasks]).tolist()
+    return [
+        replace(task, excluded=admission.to_bytes(first, end))
+        for task, (first, end) in zip(tasks, pairwise([0, *ends]), strict=True)
+    ]
 
 
 def ids_of(task: Task) -> Users:
@@ -448,7 +454,7 @@ class _Work:
                 parts.append(part)
                 if part.error is not None:
                     break
-            if sum(part.rows for part in parts) < len(admission.excluded):
+            if sum(part.rows for part in parts) < admission.rows:
                 # A bad row stops here; the rows before it are decided on as they were.
                 learnt = [replace(task, rows=part.rows) for task, part in zip(tasks, parts, strict=False)]
                 admission = admit_by(self.map, self.run.stream, learnt)
@@ -457,8 +463,7 @@ class _Work:
 
     def _learn(self, start: Position, parts: list[Part], admission: Admission | None = None) -> None:
         self.run.seen.begin_batch(start)
-        sums = [block for part in parts for block in part.sums]
-        self.run.learn_sums(sums, [block for part in parts for block in part.digests], admission)
+        self.run.learn_sums(blocks_of(parts), [block for part in parts for block in part.digests], admission)
         for part in parts:
             if part.error is not None:
                 raise part.error

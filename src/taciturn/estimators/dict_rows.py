@@ -12,7 +12,7 @@ import math
 import struct
 import warnings
 from array import array
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -23,6 +23,7 @@ from taciturn.columns.hashing import bucket_cache
 from taciturn.columns.kinds import INDICATOR, Categories, Hashed
 from taciturn.errors import InvalidInput, did_you_mean, expect, float_or_nan, integer
 from taciturn.kernel.arrays import Array
+from taciturn.kernel.problem.row_wise import RowWise
 
 Row: TypeAlias = "array[float]"
 
@@ -56,7 +57,7 @@ class Features(Protocol):
         """Which feature of a bad row is bad, as far as the name is public."""
 
 
-class NamedFeatures:
+class NamedFeatures(RowWise):
     """Features by declared names, a column each: a missing name is 0, and a name that was not declared is ignored.
 
     Names that look like those of river's `OneHotEncoder` are errors, or make a bad row if `on_bad` is "zero".
@@ -136,16 +137,22 @@ class NamedFeatures:
         for name in x.keys() - self._known:
             if not _is_indicator(x[name]):
                 continue
-            before = str(name)
-            while "_" in before:
-                before = before.rpartition("_")[0]
-                if before in self._known and before not in x:
-                    raise InvalidInput(
-                        f"this example has a name that begins with '{before}_' and is 0 or 1, and lacks the declared "
-                        f"feature {before!r}: so does river's OneHotEncoder make names of texts. Leave the encoder "
-                        f"out, and declare features=['{before}=...'] for each text, or columns={{'{before}': "
-                        "{'categories': [...]}}; or check how the declared name is spelt, if it is another feature."
-                    )
+            if (before := self._lacking(name, x)) is not None:
+                raise InvalidInput(
+                    f"this example has a name that begins with '{before}_' and is 0 or 1, and lacks the declared "
+                    f"feature {before!r}: so does river's OneHotEncoder make names of texts. Leave the encoder out, "
+                    f"and declare features=['{before}=...'] for each text, or columns={{'{before}': "
+                    "{'categories': [...]}}; or check how the declared name is spelt, if it is another feature."
+                )
+
+    def _lacking(self, name: Hashable, names: Container[Any]) -> str | None:
+        """The declared name that an undeclared one begins with, as a one-hot name does, and that is not among these."""
+        before = str(name)
+        while "_" in before:
+            before = before.rpartition("_")[0]
+            if before in self._known and before not in names:
+                return before
+        return None
 
     @property
     def bad_row(self) -> Row:
@@ -157,7 +164,8 @@ class NamedFeatures:
     def table(self, X: Any) -> Array:
         columns = [j for j, name in enumerate(self.names) if name in X.columns]
         given = X[[self.names[j] for j in columns]]
-        if self._texts or not all(kind.kind in "biuf" for kind in given.dtypes):
+        one_hot = any(self._lacking(name, X.columns) is not None for name in set(X.columns) - self._known)
+        if self._texts or one_hot or not all(kind.kind in "biuf" for kind in given.dtypes):  # one-hot rows are bad
             return self.block([self.row(x) for x in X.to_dict("records")])
         rows = np.zeros((len(X), self.dimension))
         rows[:, columns] = given.to_numpy(dtype=np.float64, na_value=math.nan)
@@ -177,7 +185,7 @@ class NamedFeatures:
         return f"feature {bad!r}"
 
 
-class HashedFeatures:
+class HashedFeatures(RowWise):
     """Features by signed hashing: any name but `user` is hashed to a column and a sign, by `signed_bucket`.
 
     A row holds its columns first, then its entries. Without `signed` names that share a column are added up, for
@@ -228,7 +236,7 @@ class HashedFeatures:
         return "a feature"
 
 
-class ColumnFeatures:
+class ColumnFeatures(RowWise):
     """Features of declared columns; what an example lacks is missing in it, and other names are errors.
 
     Names that river's `OneHotEncoder` makes, as `country_DE`, stand for the category of a declared column `country`.

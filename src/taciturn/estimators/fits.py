@@ -26,9 +26,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 from weakref import ReferenceType, ref
 
-from taciturn._util.output import rounded_up
 from taciturn.estimators.stream import PrivacyWarning
 from taciturn.kernel.accounting.cost import Cost, Spent, total
+from taciturn.kernel.accounting.rounding import rounded_up
 from taciturn.kernel.stream.state import new_name
 
 _OFTEN = 4  # the sum is told again when there are so many times the fits

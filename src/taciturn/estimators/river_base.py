@@ -27,8 +27,7 @@ from taciturn.estimators.river_stream import Feed
 from taciturn.estimators.settings import LossName, MethodName, Settings, declared_settings, weights_of
 from taciturn.estimators.stream import PrivacyWarning, Stream, budgets_html, known_drift, promised
 from taciturn.kernel.accounting.cost import Spent
-from taciturn.kernel.accounting.guarantee import Neighbours
-from taciturn.kernel.accounting.unit import ClockPeriod, WithoutId
+from taciturn.kernel.accounting.unit import ClockPeriod, Neighbours, WithoutId
 from taciturn.kernel.arrays import Array
 from taciturn.kernel.problem.predict import coefficients
 from taciturn.plan import Features, Forget, Plan

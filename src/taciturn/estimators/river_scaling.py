@@ -14,13 +14,14 @@ from taciturn.errors import InvalidInput, expect, float_or_nan, positive, value_
 from taciturn.estimators.keywords import Keywords
 from taciturn.estimators.river_base import base
 from taciturn.kernel.arrays import Array
+from taciturn.kernel.problem.row_wise import RowWise
 from taciturn.tables.ranges import filled_between, number_between
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class PublicScaler(Keywords, base.MiniBatchTransformer):
+class PublicScaler(RowWise, Keywords, base.MiniBatchTransformer):
     """Scale features from public ranges to [-1, 1]; values outside are clipped, features without a range unchanged.
 
     With a `StandardScaler` or `MinMaxScaler` the features of each example would depend on all the others, which no
@@ -98,7 +99,7 @@ class PublicScaler(Keywords, base.MiniBatchTransformer):
         yield {"ranges": {"gallup": (0, 100), "ipsos": (30, 50)}, "missing": 40.0, "indicator": True}
 
 
-class NormClip(Keywords, base.MiniBatchTransformer):
+class NormClip(RowWise, Keywords, base.MiniBatchTransformer):
     """Clip an example's numbers to a public bound on their Euclidean norm.
 
     Parameters

@@ -30,13 +30,14 @@ from taciturn.estimators.sklearn_base import own_errors
 from taciturn.kernel.arrays import Array
 from taciturn.kernel.problem.clipping import clip_rows, clip_sparse_rows
 from taciturn.kernel.problem.features import FeatureMap, mapped_rows
+from taciturn.kernel.problem.row_wise import RowWise
 from taciturn.tables.random_features import RandomFeatures
 from taciturn.tables.ranges import filled_between
 
 __all__ = ["NormClip", "PublicColumns", "PublicMap", "PublicRandomFeatures", "PublicScaler"]
 
 
-class PublicScaler(OneToOneFeatureMixin, TransformerMixin, Keywords, BaseEstimator):
+class PublicScaler(RowWise, OneToOneFeatureMixin, TransformerMixin, Keywords, BaseEstimator):
     """Scale columns from public ranges to [-1, 1]; values outside a range are clipped to it.
 
     A scaler that reads ranges off the data (`StandardScaler`, `MinMaxScaler`) publishes them, and so does an imputer
@@ -139,7 +140,7 @@ class PublicScaler(OneToOneFeatureMixin, TransformerMixin, Keywords, BaseEstimat
         return pairs[:, 0], pairs[:, 1]
 
 
-class PublicColumns(TransformerMixin, Keywords, BaseEstimator):
+class PublicColumns(RowWise, TransformerMixin, Keywords, BaseEstimator):
     """The features of declared columns, in the words of the contract file; nothing is learnt from data.
 
     Private estimators take `columns=` themselves, ranges that are found privately included. This is for other models,
@@ -219,7 +220,7 @@ class PublicColumns(TransformerMixin, Keywords, BaseEstimator):
         return tags
 
 
-class PublicRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Keywords, BaseEstimator):
+class PublicRandomFeatures(RowWise, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Keywords, BaseEstimator):
     """Random Fourier features of the columns, and the columns themselves, in rows of norm at most `length`.
 
     The directions are public: they come from a hash of a public seed, and nothing is learnt. Private estimators map by
@@ -258,7 +259,7 @@ class PublicRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
             return self.map_(validate_data(self, X, reset=False, dtype=np.float64))
 
 
-class PublicMap(TransformerMixin, Keywords, BaseEstimator):
+class PublicMap(RowWise, TransformerMixin, Keywords, BaseEstimator):
     """The images of the rows by a public map, any `taciturn.FeatureMap`; nothing is learnt.
 
     `to_sklearn()` of a private estimator uses it for what the estimator maps its rows by.
@@ -315,7 +316,7 @@ class PublicMap(TransformerMixin, Keywords, BaseEstimator):
         return tags
 
 
-class NormClip(OneToOneFeatureMixin, TransformerMixin, Keywords, BaseEstimator):
+class NormClip(RowWise, OneToOneFeatureMixin, TransformerMixin, Keywords, BaseEstimator):
     """Clip rows to norm at most `bound`, each by itself, so nothing is learnt.
 
     Private estimators clip to their `feature_bound` by themselves; this is for steps in between.

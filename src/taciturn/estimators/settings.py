@@ -35,8 +35,7 @@ from taciturn.columns.kinds import Groups
 from taciturn.columns.target import Number, labels_in_range
 from taciturn.errors import InvalidInput, Unprovable, expect, integer, number, one_of, positive, value_or_type
 from taciturn.kernel.accounting.gdp import Privacy
-from taciturn.kernel.accounting.guarantee import Neighbours
-from taciturn.kernel.accounting.unit import EXAMPLE, ClockPeriod, Unit, User, WithoutId
+from taciturn.kernel.accounting.unit import EXAMPLE, ClockPeriod, Neighbours, Unit, User, WithoutId
 from taciturn.kernel.problem.features import FeatureMap
 from taciturn.kernel.problem.losses import Absolute, Hinge, Huber, Logistic, Quantile, Squared
 from taciturn.kernel.problem.multiclass import MultiHinge, OneHot, ScoresLoss, Softmax

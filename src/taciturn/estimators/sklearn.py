@@ -29,8 +29,7 @@ from taciturn.columns.values import ArrayValues
 from taciturn.estimators.keywords import known_keywords
 from taciturn.estimators.settings import MethodName, Settings, declared_labels, declared_settings
 from taciturn.estimators.sklearn_base import PrivateClassifier, PrivateLinearModel, own_errors
-from taciturn.kernel.accounting.guarantee import Neighbours
-from taciturn.kernel.accounting.unit import ClockPeriod, WithoutId
+from taciturn.kernel.accounting.unit import ClockPeriod, Neighbours, WithoutId
 from taciturn.kernel.arrays import Array
 from taciturn.plan import Features, Forget
 from taciturn.renewal import Renewal

@@ -27,7 +27,6 @@ except ImportError:  # pragma: no cover
     raise ImportError(needs_extra("taciturn.estimators.sklearn", "sklearn", "scikit-learn")) from None
 
 from taciturn._util.html import card, facts
-from taciturn._util.output import rounded_up
 from taciturn.accounting.ledger import LedgerLike
 from taciturn.columns.encoder import ColumnEncoder, encoder_of
 from taciturn.columns.labels import classes_of, labels_of
@@ -41,8 +40,9 @@ from taciturn.estimators.meaning import with_meaning
 from taciturn.estimators.settings import LossName, MethodName, Settings, declared_settings, weights_of
 from taciturn.estimators.stream import PrivacyWarning, Stream, budgets_html, known_drift, promised
 from taciturn.kernel.accounting.cost import Spent
-from taciturn.kernel.accounting.guarantee import Guarantee, Neighbours
-from taciturn.kernel.accounting.unit import ClockPeriod, Unit, User, WithoutId
+from taciturn.kernel.accounting.guarantee import Guarantee
+from taciturn.kernel.accounting.rounding import rounded_up
+from taciturn.kernel.accounting.unit import ClockPeriod, Neighbours, Unit, User, WithoutId
 from taciturn.kernel.arrays import Array
 from taciturn.kernel.problem.predict import coefficients
 from taciturn.kernel.problem.problem import Problem
@@ -523,7 +523,7 @@ class PrivateLinearModel(Keywords, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.get_params(deep=False).get("method") not in ("igd", "giga")
+        tags.input_tags.sparse = vars(self).get("method") not in ("igd", "giga")
         tags.non_deterministic = self.seed is None
         return tags
 

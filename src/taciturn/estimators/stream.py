@@ -10,16 +10,16 @@ from datetime import datetime
 from typing import Any
 
 from taciturn._util.html import budget_bar, card, facts
-from taciturn._util.output import rounded_up
 from taciturn.accounting.ledger import Ledger, LedgerLike, as_ledger
-from taciturn.core.accounted import Prepared
 from taciturn.drift import Drift
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, TaciturnError, Unprovable
 from taciturn.kernel.accounting.guarantee import Guarantee
+from taciturn.kernel.accounting.rounding import rounded_up
 from taciturn.kernel.arrays import Array, Arrays
 from taciturn.kernel.process import process_number
 from taciturn.kernel.stream.release import Releases
 from taciturn.kernel.stream.state import State, read_extra
+from taciturn.kernel.stream.stream import Prepared
 from taciturn.plan import Plan
 from taciturn.renewal import Renewal
 from taciturn.streams.private_stream import PrivateStream, Tip

@@ -14,7 +14,7 @@ import contextlib
 import functools
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 Rows = tuple[tuple[float, ...], ...]
@@ -29,8 +29,13 @@ def cache() -> Path:
 @functools.cache
 def sources(*paths: Path) -> str:
     """A hash of Python files, and of all those in folders."""
-    files = sorted(file for path in paths for file in (path.glob("*.py") if path.is_dir() else [path]))
-    return hashlib.sha256(repr([(file.name, file.read_bytes()) for file in files]).encode()).hexdigest()
+    return hash_of([file for path in paths for file in (path.glob("*.py") if path.is_dir() else [path])])
+
+
+def hash_of(files: Sequence[Path]) -> str:
+    """A hash of these files, in any order."""
+    parts = [(file.name, file.read_bytes()) for file in sorted(files)]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 def cached(name: str, version: str, compute: Callable[[], Rows], valid: Callable[[Rows], bool]) -> Rows:

@@ -8,14 +8,18 @@ from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
+from taciturn.calibration.paper import PaperNoise, Reading, pol_noise
 from taciturn.errors import Unprovable, integer, one_of
-from taciturn.kernel.accounting import paper
 from taciturn.kernel.accounting.gdp import Privacy
-from taciturn.kernel.arrays import Array, Arrays
+from taciturn.kernel.arrays import Array, Arrays, Integers
 from taciturn.kernel.learners.contributions import Unverified
+from taciturn.kernel.learners.igd_pass import Steps, steps_of
 from taciturn.kernel.learners.iterate import IterateLearner
 from taciturn.kernel.problem.problem import Problem
+from taciturn.kernel.problem.sets_pass import project_batch
+from taciturn.kernel.stream.passes import register
 from taciturn.kernel.stream.protocols import Certificate, Learner
+from taciturn.methods.readings import IN_THE_PAPER
 
 How = Literal["mean", "last", "suffix"]
 
@@ -53,7 +57,8 @@ class Averaged(Learner):
     @property
     def problem(self) -> Problem:
         """The learner's."""
-        return self.learner.problem
+        made: Problem = self.learner.problem
+        return made
 
     def on_problem(self, problem: Problem) -> Self:
         """The same mean, of the learner on another problem."""
@@ -62,7 +67,7 @@ class Averaged(Learner):
     @property
     def statistic_size(self) -> int:
         """The learner's."""
-        return self.learner.statistic_size
+        return int(self.learner.statistic_size)
 
     @cached_property
     def certificate(self) -> Certificate:
@@ -72,9 +77,7 @@ class Averaged(Learner):
         lemma = f"proof in taciturn.methods.averaged; {inner.lemma}"
         moved_by = "one example moves every later mean"
         basis: dict[str, Any] = {"rests_on": inner.rests_on, "by": inner.by}
-        return Certificate(
-            "l2", "tail", formula, self._sensitivity, inner.magnitude, moved_by, lemma, self._paper_noise, **basis
-        )
+        return Certificate("l2", "tail", formula, self._sensitivity, inner.magnitude, moved_by, lemma, **basis)
 
     def start(self) -> Arrays:
         """The learner's start, and an empty sum."""
@@ -99,7 +102,7 @@ class Averaged(Learner):
 
     def decide(self, t: float, noisy: Array, noise_sd: float) -> Array:
         """The point of the domain nearest to the noisy mean."""
-        return self.learner.decide(t, noisy, noise_sd)
+        return np.asarray(self.learner.decide(t, noisy, noise_sd))
 
     def _sensitivity(self, t: Array) -> Array:
         """Means of the learner's bounds, and the rounding errors of the sum itself, `2·t·2⁻⁵³·B`."""
@@ -112,12 +115,44 @@ class Averaged(Learner):
         mean = sums[t.astype(np.int64)] * (1.0 + 2.0 * t * 2.0**-53) / count
         return np.where(t >= self.first, mean + rounding, 0.0)
 
-    def _paper_noise(
-        self, privacy: Privacy, horizon: int, rounds: Array, reading: paper.Reading
-    ) -> tuple[Array, Privacy]:
-        """Algorithm 6, which adds noise once, to the mean after T examples."""
-        sd = paper.pol_noise(self.learner.steepest, privacy, horizon)
-        return np.full(len(rounds), sd), privacy
+
+@dataclass(frozen=True, eq=False)
+class Means:
+    """Averages of iterates. Slow twin: `Averaged`."""
+
+    learner: Averaged
+    steps: Steps
+
+    @staticmethod
+    def of(learner: Averaged) -> Means | None:
+        """If the averaged learner's steps have a compiled form."""
+        return None if (steps := steps_of(learner.learner)) is None else Means(learner, steps)
+
+    def __call__(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
+        x, total = exact["x"].copy(), exact["sum"].copy()
+        totals = self.steps.iterates(x, t, X, y, rounds, total, self.learner.first)
+        count = (rounds - self.learner.first + 1)[:, None]
+        means = np.where(count > 0, totals / np.maximum(count, 1), self.learner.problem.first_point)
+        return {"x": x, "sum": total}, means
+
+    def decide(self, t: Any, noisy: Array, noise_sd: Array) -> Array:
+        """The points of the set nearest to the noisy averages."""
+        return project_batch(self.learner.problem.domain, noisy)
+
+
+register(Averaged, Means.of)
+
+
+def _in_the_paper(learner: Averaged) -> PaperNoise:
+    """Algorithm 6, which adds noise once, to the mean after T examples."""
+
+    def noise(privacy: Privacy, horizon: int, rounds: Array, reading: Reading) -> tuple[Array, Privacy]:
+        return np.full(len(rounds), pol_noise(learner.learner.steepest, privacy, horizon)), privacy
+
+    return noise
+
+
+IN_THE_PAPER[Averaged] = _in_the_paper
 
 
 def averaged(learner: IterateLearner | Unverified, how: How = "mean", *, horizon: int) -> Averaged:

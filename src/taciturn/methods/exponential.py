@@ -53,7 +53,8 @@ from taciturn.kernel.accounting.gdp import SMALLEST, Privacy
 from taciturn.kernel.accounting.zcdp import rho_of
 from taciturn.kernel.arrays import Array, Arrays, Integers, fixed
 from taciturn.kernel.mechanisms.release_noise import NoiseByRelease, rounds_from, share, shares
-from taciturn.kernel.noise.sampling import GUMBEL_STEP, Bits, lattice_gumbel
+from taciturn.kernel.noise.needed import NoiseNeeded
+from taciturn.kernel.noise.sampling import GUMBEL_STEP
 from taciturn.kernel.stream.protocols import Calibrated, Calibration, Certificate, Mechanism, damaged, stored
 from taciturn.kernel.stream.schedule import Timetable
 
@@ -147,19 +148,15 @@ class Race(NoiseByRelease):
 
     def encode(self, secret: Arrays, statistic: Array, k: int) -> tuple[Arrays, Integers]:
         """Scores, the best of them 0, of any statistic, finite or not."""
-        return secret, self.scores(statistic[None], np.array([self.rate(k)]))[0]
-
-    def scores(self, statistics: Array, rates: Array) -> Integers:
-        """Scores for a batch of releases, a row each."""
         with np.errstate(invalid="ignore", over="ignore"):
-            behind = np.nan_to_num(statistics - np.min(statistics, axis=1, keepdims=True))
-        rates = rates[:, None]
-        scores = np.rint(np.minimum(behind, _FARTHEST / rates) * (rates / GUMBEL_STEP))
-        return np.asarray(-scores.astype(np.int64))
+            behind = np.nan_to_num(statistic - np.min(statistic))
+        rate = self.rate(k)
+        scores = np.rint(np.minimum(behind, _FARTHEST / rate) * (rate / GUMBEL_STEP))
+        return secret, np.asarray(-scores.astype(np.int64))
 
-    def draw(self, releases: range, bits: Bits) -> Integers:
+    def needs(self, releases: range) -> NoiseNeeded:
         """Gumbel noise, the same for every rate."""
-        return lattice_gumbel((len(releases), self.size), bits)
+        return NoiseNeeded("gumbel", (len(releases), self.size))
 
     def decode(self, public: Arrays, noisy: Integers, k: int) -> tuple[Arrays, Array, float]:
         """The number of the winner alone: the noisy scores are not for publication."""
@@ -193,6 +190,9 @@ class FiniteRace(Race):
     def numbers(self) -> Arrays:
         """What every release may cost, and how it is counted."""
         return {"eta": fixed(np.array(self.eta)), "pure": fixed(np.array(self.pure))}
+
+    def rate(self, k: int) -> float:
+        return float(self.rates[k - 1])
 
     def rates_of(self, k: int, count: int) -> Array:
         return self.rates[k - 1 : k - 1 + count]

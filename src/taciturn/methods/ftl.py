@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from taciturn.kernel.learners.contributions import rests
 from taciturn.kernel.learners.iterate import MOVED_BY, IterateLearner, check_solvable
 from taciturn.kernel.problem.losses import Squared
 from taciturn.kernel.problem.scalar_loss import ScalarLoss, Values
+from taciturn.kernel.problem.sets_pass import project_batch
+from taciturn.kernel.stream.batch_pass import ByDefinition
+from taciturn.kernel.stream.passes import register
 from taciturn.kernel.stream.protocols import Certificate
 from taciturn.methods.optimize import (
     Objective,
@@ -186,3 +189,6 @@ class FTL(IterateLearner):
         ridge = self.inertia(t) / t
         longest = self.longest_iterate
         return rounding_slack(self.problem, t, ridge, longest, self._steepest + ridge * longest, self.width)
+
+
+register(FTL, lambda learner: ByDefinition(learner, partial(project_batch, learner.problem.domain)))

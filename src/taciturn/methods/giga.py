@@ -9,14 +9,20 @@ from typing import Literal
 
 import numpy as np
 
+from taciturn.calibration.paper import PaperNoise, Reading, pocp_noise
 from taciturn.errors import Unprovable, one_of
-from taciturn.kernel.accounting import paper
 from taciturn.kernel.accounting.gdp import Privacy
 from taciturn.kernel.arrays import Array, Arrays
 from taciturn.kernel.learners.contributions import rests
+from taciturn.kernel.learners.igd_pass import STEPS, Iterates
 from taciturn.kernel.learners.iterate import MOVED_BY, IterateLearner
+from taciturn.kernel.problem import codes
+from taciturn.kernel.problem.codes import Code
+from taciturn.kernel.problem.problem import Problem
 from taciturn.kernel.problem.scalar_loss import ScalarLoss, Values
+from taciturn.kernel.stream.passes import register
 from taciturn.kernel.stream.protocols import Certificate
+from taciturn.methods.readings import IN_THE_PAPER
 
 Step = Literal["contracting", "printed"]
 
@@ -80,14 +86,7 @@ class GIGA(IterateLearner):
             formula = f"{scale:.5g}/(t+{round(self.delay, 4):g})"
         lemma = "Lemma 5 of the paper, corrected; proof in taciturn.GIGA"
         made = partial(Certificate, "l2", "tail", formula, self._sensitivity, self.longest_iterate, MOVED_BY, lemma)
-        return made(self._paper_noise, **rests(self.problem))
-
-    def _paper_noise(
-        self, privacy: Privacy, horizon: int, rounds: Array, reading: paper.Reading
-    ) -> tuple[Array, Privacy]:
-        """`lam = 2G` as Algorithm 3 prints it, `2G/alpha` as Lemma 5 states it; G is the longest gradient of `f`."""
-        lam = 2.0 * self.steepest / (self.problem.ridge if reading == "proven" else 1.0)
-        return paper.pocp_noise(lam, privacy, horizon, rounds, reading)
+        return made(**rests(self.problem))
 
     def _sensitivity(self, t: Array) -> Array:
         reached = self.within_the_set(self.problem.gradient_diameter / self.inertia(t) + self.rounding(t))
@@ -105,3 +104,28 @@ class GIGA(IterateLearner):
                 gradient = self.problem.gradient(x, v, float(label))
                 x = self.problem.domain.project(x - gradient / self.inertia(float(i)))
         return {"x": x}
+
+
+def _steps(learner: GIGA) -> tuple[Code, Problem]:
+    """Kind of step, and the problem, for compiled steps."""
+    ridge = learner.problem.ridge
+    if learner.step == "printed":
+        return (codes.PRINTED, ridge, float(learner.first_move)), learner.problem
+    return (codes.GRADIENT, ridge, learner.delay), learner.problem
+
+
+STEPS[GIGA] = _steps
+register(GIGA, Iterates.of)
+
+
+def _in_the_paper(learner: GIGA) -> PaperNoise:
+    """`lam = 2G` as Algorithm 3 prints it, `2G/alpha` as Lemma 5 states it; G is the longest gradient of `f`."""
+
+    def noise(privacy: Privacy, horizon: int, rounds: Array, reading: Reading) -> tuple[Array, Privacy]:
+        lam = 2.0 * learner.steepest / (learner.problem.ridge if reading == "proven" else 1.0)
+        return pocp_noise(lam, privacy, horizon, rounds, reading)
+
+    return noise
+
+
+IN_THE_PAPER[GIGA] = _in_the_paper

@@ -6,7 +6,7 @@ import math
 import os
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -14,25 +14,28 @@ import numpy as np
 from taciturn.accounting.ledger import LedgerLike, as_ledger
 from taciturn.accounting.memory_store import IN_MEMORY
 from taciturn.calibration.mechanisms import Gaussian
-from taciturn.core.accounted import OTHER_SETTINGS, Accounted, Prepared, must_be_state
+from taciturn.core.accounted import Accounted
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, expect, integer, positive
 from taciturn.kernel.accounting.cost import Cost, total
 from taciturn.kernel.accounting.gdp import Privacy, epsilon_of
 from taciturn.kernel.accounting.guarantee import Guarantee
 from taciturn.kernel.accounting.unit import EXAMPLE, Unit
-from taciturn.kernel.arrays import Array
+from taciturn.kernel.arrays import Array, Integers
 from taciturn.kernel.learners.contributions import stated_outside
-from taciturn.kernel.noise.sampling import REACH, lattice_normal, sampling_cost, secret_bits, seeded_bits
+from taciturn.kernel.noise.needed import NoiseNeeded
+from taciturn.kernel.noise.sampling import REACH, sampling_cost
 from taciturn.kernel.problem.losses import Huber, Logistic
 from taciturn.kernel.problem.problem import Problem
 from taciturn.kernel.problem.scalar_loss import ScalarLoss, check_slopes
 from taciturn.kernel.problem.sets import L2Ball, WholeSpace
 from taciturn.kernel.stream.loop import fast_clip
 from taciturn.kernel.stream.participation import Layers
+from taciturn.kernel.stream.privatize import of_a_tilted_minimiser
 from taciturn.kernel.stream.protocols import Calibrated, Certificate, damaged
 from taciturn.kernel.stream.release import Release, Releases
 from taciturn.kernel.stream.schedule import Timetable, at
 from taciturn.kernel.stream.state import SIMULATION, State, first_state, following, new_name, read_state
+from taciturn.kernel.stream.stream import OTHER_SETTINGS, Prepared, must_be_state
 from taciturn.methods.objective import delta_perturbed, epsilon_perturbed, log_moment, shift_of
 from taciturn.methods.optimize import Scalars, minimiser, rounding_slack, summands
 from taciturn.methods.weighted import unweighted
@@ -125,10 +128,7 @@ class ObjectivePerturbation(Accounted):
             )
         clip = fast_clip(self.problem, compiled=True)
         V, labels = self.problem.clip_block(source[:], labels) if clip is None else clip.dense(source[:], labels)
-        tilt = self._draw()
-        (drawn,) = self._output.noise(self.seed, 1, 1)
-        _, encoded = self._output.encode({}, self._minimiser(V, labels, tilt), 1)
-        _, noisy, sd = self._output.decode({}, encoded + drawn, 1)
+        noisy, sd = of_a_tilted_minimiser(partial(self._minimiser, V, labels), self.tilt, self._output, self.seed)
         points = np.array(noisy)[None, :]
         rounds, noise_sd = np.array([self.horizon]), np.array([sd])
         releases = Releases(rounds, 1, points.copy(), points, noise_sd, self.seed is not None)
@@ -253,13 +253,15 @@ class ObjectivePerturbation(Accounted):
         """Standard deviation of the entries of the linear term; public."""
         return self.problem.gradient_diameter / self._shift
 
-    def _draw(self) -> Array:
-        """The linear term."""
-        bits = secret_bits() if self.seed is None else seeded_bits(self.seed, -1)
-        return np.asarray(lattice_normal(_SCALE, (self.problem.size,), bits) * (self.tilt_sd / _SCALE))
+    @property
+    def tilt(self) -> NoiseNeeded:
+        """The linear term, in steps of its lattice: as many as its scale are a standard deviation, `tilt_sd`."""
+        return NoiseNeeded("normal", (self.problem.size,), _SCALE)
 
-    def _minimiser(self, X: Array, y: Array, tilt: Array) -> Array:
+    def _minimiser(self, X: Array, y: Array, steps: Integers) -> Array:
+        """The minimiser under a linear term that is given in steps of its lattice."""
         p = self.problem
+        tilt = np.asarray(steps * (self.tilt_sd / _SCALE))
         start = np.zeros(p.size)
         objective = Scalars(p, X, y, p.ridge, 0.0, tilt / self.horizon)
         ball = L2Ball(self._longest)  # which has the minimiser inside

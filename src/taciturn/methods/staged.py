@@ -34,7 +34,6 @@ from collections import deque
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import cached_property, partial
 from typing import Any, Protocol, Self
 
@@ -42,7 +41,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taciturn.accounting.ledger import LedgerLike, as_ledger
-from taciturn.core.accounted import Prepared, must_be_state
 from taciturn.core.private import Private
 from taciturn.errors import InvalidInput, Unprovable
 from taciturn.kernel.accounting.cost import FREE, Cost, total
@@ -59,7 +57,7 @@ from taciturn.kernel.stream.participation import UserRecords
 from taciturn.kernel.stream.protocols import Calibrated, Certificate, Learner, Mechanism, damaged
 from taciturn.kernel.stream.release import Release, Releases
 from taciturn.kernel.stream.schedule import Schedule, Timetable, at
-from taciturn.kernel.stream.state import Standing, State
+from taciturn.kernel.stream.state import Standing, State, standing_at, standing_of
 
 _MOST_SPLIT = 64  # rows of a user up to which all splits are compared; for more, a sum over stages is charged
 _SAME = 1.0 + 2.0**-30  # up to which two machines compute the same bound
@@ -254,22 +252,6 @@ class Staged(Private):
 
     # ---- learning ----------------------------------------------------------------------------------
 
-    def prepare(
-        self,
-        state: State,
-        X: Any,
-        y: Any = None,
-        users: Any = None,
-        now: datetime | None = None,
-    ) -> Prepared:
-        """What `run` would return, before anything is spent: secret, and not to be shown before `commit`."""
-        must_be_state(state)
-        rows, labels = self._as_given.read(X, y)
-        one = self._resumed(state, len(labels))
-        excluded, records = one._excluded(state, len(labels), users, now)
-        at_end, releases = one._through(state, rows, labels, excluded)
-        return Prepared(state, one._next_state(state, at_end, records), releases)
-
     def fit(self, X: Any, y: Any = None, ledger: LedgerLike | None = None, users: Any = None) -> Release:
         """Learn from a data set, as a new stream, and return the last release (not `self`)."""
         prepared = self.prepare(self.draft(), list(X) if isinstance(X, Iterator) else X, y, users)
@@ -278,7 +260,7 @@ class Staged(Private):
         self._open(prepared.state, as_ledger(ledger), ONE_OFF)  # reserves and spends in one step
         return prepared.releases[-1]
 
-    def _through(
+    def _learnt(
         self, state: State, rows: Any, labels: Array, excluded: NDArray[np.bool_] | None
     ) -> tuple[Standing, Releases]:
         """Where the stream stands after these examples, and the models released, stage by stage."""
@@ -334,7 +316,7 @@ class Staged(Private):
         return one._known(one._found(state.public, state.t)).learner
 
     @cached_property
-    def _as_given(self) -> Problem:
+    def _reads(self) -> Problem:
         """The problem that reads labels in the units in which they come; each part has units of its own."""
         return replace(self.problem, label_center=0.0, label_scale=1.0)
 
@@ -400,20 +382,19 @@ class Staged(Private):
     def _inner(self, state: State, index: int) -> Standing:
         """Where the part stands in which the stream is."""
         public = {name: array for name, array in state.public.items() if not name.startswith("found")}
-        return Standing(state.t - self.borders[index], state.k, state.exact, state.secret, public, state.point)
+        return standing_of(state)._replace(t=state.t - self.borders[index], public=public)
 
     def _outer(self, here: Standing, index: int, found: tuple[Array, ...]) -> Standing:
         """The same for the stream; before the learner begins, its point is the first one."""
         public = here.public | {f"found{i}": each for i, each in enumerate(found)}
         point = here.point if index == len(self.stages) else self.problem.first_point
         k = here.k if index == len(self.stages) else 0
-        return Standing(self.borders[index] + here.t, k, here.exact, here.secret, public, point)
+        return here._replace(t=self.borders[index] + here.t, k=k, public=public, point=point)
 
     def draft(self) -> State:
         """The first state of a stream that is not open yet."""
         begun = super().draft()
-        first = self._outer(self._first(self.parts[0]), 0, ())
-        return replace(begun, exact=first.exact, secret=first.secret, public=first.public)
+        return standing_at(begun, self._outer(self._first(self.parts[0]), 0, ()))
 
     def _blocks(self, rounds: Integers) -> Integers:
         """A stage is a block; those of the learner follow."""
@@ -424,9 +405,9 @@ class Staged(Private):
     def _next_state(self, state: State, at: Standing, users: UserRecords | None) -> State:
         """The next state; what stages release costs, too."""
         new = super()._next_state(state, at, users)
-        return new if new is state else replace(new, spent=self._spent(at.t, at.k))
+        return new if new is state else replace(new, spent=self.spent_after(at.t, at.k))
 
-    def _spent(self, t: int, k: int) -> Cost:
+    def spent_after(self, t: int, k: int) -> Cost:
         """The cost of what was released by round t."""
         done = sum(border <= t for border in self.borders[1:])
         if done == 0:
@@ -480,7 +461,7 @@ class Staged(Private):
         if state.point.shape != (self.problem.size,) or state.point.dtype != np.float64:
             raise damaged(f"the point should be float64 of shape {(self.problem.size,)}", "arrays")
         point = here.point if len(found) == len(self.stages) else part.problem.first_point
-        part._check_arrays(replace(state, **here._replace(point=point)._asdict()))
+        part._check_arrays(standing_at(state, here._replace(point=point)))
 
 
 def seed_of(seed: int, index: int) -> int:

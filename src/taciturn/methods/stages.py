@@ -19,10 +19,10 @@ from taciturn.errors import InvalidInput, integer, not_negative
 from taciturn.kernel.arrays import Array
 from taciturn.kernel.learners.bin_counts import BinCounts
 from taciturn.kernel.learners.second_moment import SecondMoment
-from taciturn.kernel.problem.features import Chain, FeatureMap
+from taciturn.kernel.problem.features import Bins, Chain, FeatureMap
 from taciturn.kernel.problem.problem import Problem
 from taciturn.kernel.problem.sets import WholeSpace
-from taciturn.tables.column_maps import Bins, LinearMap, Standardise
+from taciturn.tables.column_maps import LinearMap, Standardise
 from taciturn.tables.random_features import RandomFeatures
 
 GRID = np.concatenate([-(2.0 ** np.arange(40, -21, -1)), [0.0], 2.0 ** np.arange(-20, 41)])

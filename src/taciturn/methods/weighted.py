@@ -20,6 +20,8 @@ import numpy as np
 
 from taciturn.errors import InvalidInput, Unprovable, expect, number
 from taciturn.kernel.arrays import Array
+from taciturn.kernel.problem import codes
+from taciturn.kernel.problem.losses import Hinge, Logistic
 from taciturn.kernel.problem.multiclass import OneHot, ScoresLoss
 from taciturn.kernel.problem.scalar_loss import ScalarLoss, Values
 
@@ -93,6 +95,15 @@ class Weighted(ScalarLoss):
     def variation(self, reach: float, label_bound: float) -> float:
         """That of the loss, multiplied by 1 at most."""
         return self.loss.variation(reach, label_bound)
+
+
+def _code(loss: Weighted, width: float) -> codes.Code | None:
+    """The loss as numbers, for compiled code."""
+    number = {Logistic: codes.LOGISTIC, Hinge: codes.HINGE}.get(type(loss.loss))
+    return None if number is None else (number, loss.positive - loss.negative, width)
+
+
+codes.REGISTERED[Weighted] = _code
 
 
 @dataclass(frozen=True)

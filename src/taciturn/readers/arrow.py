@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from taciturn.columns.values import number_of, text_of, time_of
 from taciturn.kernel.arrays import Array, Integers
 from taciturn.kernel.arrow import listed
+from taciturn.kernel.problem.row_wise import RowWise
 
 
-class ArrowValues:
+class ArrowValues(RowWise):
     """A column of an Arrow table; it has the same numbers and texts as `PlainValues` of its values.
 
     >>> import pyarrow

@@ -31,6 +31,7 @@ import numpy as np
 from taciturn.columns.values import PlainValues, Unreadable
 from taciturn.errors import InvalidInput
 from taciturn.kernel.arrays import Integers
+from taciturn.kernel.problem.row_wise import RowWise
 from taciturn.readers.lines import LONGEST, line_ends
 from taciturn.readers.parsed import Parsed
 
@@ -43,7 +44,7 @@ _FEW = 256  # a block of at most so many lines that the fast path does not accep
 
 
 @dataclass(frozen=True)
-class CsvRows:
+class CsvRows(RowWise):
     r"""Parser of blocks of CSV lines.
 
     >>> from taciturn.readers.csv import header_of

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from taciturn.columns.values import PlainValues, Unreadable
+from taciturn.kernel.problem.row_wise import RowWise
 from taciturn.readers.lines import LONGEST, line_ends
 from taciturn.readers.parsed import Parsed
 
@@ -73,7 +74,7 @@ def _shallow(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class JsonRows:
+class JsonRows(RowWise):
     r"""Parser of blocks of JSON lines.
 
     >>> [part] = JsonRows(columns=("x",)).parse(b'{"x": 1, "z": 2}\n{"x": [1]}\n7\n', first=1)

@@ -22,6 +22,7 @@ from typing import IO, NamedTuple
 import numpy as np
 
 from taciturn.kernel.arrays import Integers
+from taciturn.kernel.problem.row_wise import RowWise
 
 LONGEST = 2**20
 """Largest length of a line in bytes; longer lines are bad rows."""
@@ -42,7 +43,7 @@ class Part(NamedTuple):
     last: bool
 
 
-class Lines:
+class Lines(RowWise):
     r"""The lines of a stream; with `skip_mark`, a UTF-8 byte order mark at its start is skipped.
 
     `start` is the number of bytes of the source before the stream's present position, at which a line begins.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from taciturn.errors import InvalidInput, needs_extra
+from taciturn.kernel.problem.row_wise import row_wise
 from taciturn.readers.parsed import Parsed
 from taciturn.readers.source import Source
 
@@ -35,6 +36,7 @@ def _unreadable(error: Exception) -> InvalidInput:
     return InvalidInput(f"this Parquet file cannot be read: {' '.join(str(error).split())[:200]}. Write it again.")
 
 
+@row_wise
 def parquet_blocks(file: Any, columns: tuple[str, ...], most: int, size: int, start: int = 0) -> Iterator[Parsed]:
     """Blocks of `most` rows of these columns, of a file of `size` bytes, after the first `start` rows; in parts.
 

@@ -21,10 +21,11 @@ from taciturn.columns.values import Values, is_unreadable, text_of, unreadable_e
 from taciturn.contract.bandit import reject_decisions
 from taciturn.contract.contract import Contract
 from taciturn.kernel.arrays import Array, Integers
+from taciturn.kernel.problem.row_wise import RowWise
 
 
 @dataclass(frozen=True)
-class Parsed:
+class Parsed(RowWise):
     """A block of rows: values by column, line numbers, and the rows that are damaged.
 
     Attributes

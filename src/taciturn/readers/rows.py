@@ -24,6 +24,7 @@ from taciturn.columns.target import Number, PrivateNumber
 from taciturn.contract.contract import Contract
 from taciturn.errors import InvalidInput, did_you_mean, integer, one_of
 from taciturn.kernel.arrays import Array, Integers
+from taciturn.kernel.problem.row_wise import row_wise
 from taciturn.readers.csv import CsvRows, header_ends, header_of, lines_before
 from taciturn.readers.jsonl import JsonRows
 from taciturn.readers.lines import Lines, line_ends
@@ -102,6 +103,7 @@ class Batch(NamedTuple):
         return self._replace(X=X, y=y, lines=lines, users=users, bad=bad, kept=kept)
 
 
+@row_wise
 def open_rows(
     contract: Contract,
     source: Source,
@@ -157,6 +159,7 @@ def open_rows(
     return _batches(contract, parts, bad_rows, unit, labelled, 0 if start is None else start.row, keep, seen, reasons)
 
 
+@row_wise
 def open_parts(
     contract: Contract,
     source: Source,
@@ -175,6 +178,7 @@ def open_parts(
     return cast(Generator[Parsed], parts)  # no more None after the first
 
 
+@row_wise
 def open_ids(
     contract: Contract,
     source: Source,

@@ -101,11 +101,11 @@ def prefix_leaders(problem: Problem, X: Any, y: Any, rounds: Integers) -> Array:
     array([[1. ],
            [1.5]])
     """
-    from taciturn.kernel.compiled.passes import statistics
+    from taciturn.kernel.replay import replay
 
     V, y = problem.clip(X, y)
     learner, rounds = FTL(problem), np.asarray(rounds, dtype=np.int64)
-    return statistics(learner, learner.start(), 0, V, y, rounds)[1]
+    return replay(learner, V, y, rounds, compiled=True).statistics
 
 
 def prefix_minima(problem: Problem, X: Any, y: Any, rounds: Integers) -> Array:

@@ -30,13 +30,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from taciturn import IGD, QFTL, Hinge, L2Ball, Logistic, OneHot, Privacy, Problem, Squared, pgiga, pigd
-from taciturn._util.output import rounded_up
 from taciturn.datasets import Stream, covertype
 from taciturn.datasets.scaling import hats, to_norm_one
 from taciturn.datasets.split import split
 from taciturn.errors import integer
 from taciturn.estimators import settings as estimators
 from taciturn.estimators.stream import Stream as Learning
+from taciturn.kernel.accounting.rounding import rounded_up
 from taciturn.kernel.arrays import Array
 from taciturn.plan import Plan
 from taciturn.reproduce.plots import Curve, Panel, save_panels
@@ -188,9 +188,9 @@ def accuracy(problem: Problem, point: Array, test: Stream) -> float:
 def _exact(learner: Exact, train: Stream) -> Array:
     """The point after all examples, without noise (not private)."""
     X, y = learner.problem.clip(train.X, train.y)
-    from taciturn.kernel.compiled.passes import statistics
+    from taciturn.kernel.replay import replay
 
-    _, rows = statistics(learner, learner.start(), 0, X, y, np.array([len(y)]))
+    rows = replay(learner, X, y, np.array([len(y)]), compiled=True).statistics
     return learner.decide(len(y), rows[-1], 0.0)
 
 

@@ -1,6 +1,6 @@
 """Errata: the privacy that the paper's constants deliver, and what its theorems claim. Computed, without data or noise.
 
-Every row is one of `taciturn.kernel.accounting.errata.table`, exact; the table for people and the picture show the
+Every row is one of `taciturn.calibration.errata.table`, exact; the table for people and the picture show the
 horizon of the paper's own experiments, or the nearest one.
 """
 
@@ -12,8 +12,8 @@ from itertools import groupby, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from taciturn._util.output import rounded_up
-from taciturn.kernel.accounting import errata
+from taciturn.calibration import errata
+from taciturn.kernel.accounting.rounding import rounded_up
 from taciturn.reproduce.plots import delivered_claims
 from taciturn.reproduce.rows import Result, Row, Settings
 from taciturn.reproduce.runner import Experiment

@@ -31,10 +31,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from taciturn import QFTL, L2Ball, Privacy, Private, Problem, Releases, Squared, geometric
-from taciturn._util.output import rounded_up
 from taciturn.averages import late_averages
 from taciturn.datasets import bike, flights, linear_regression
 from taciturn.errors import integer
+from taciturn.kernel.accounting.rounding import rounded_up
 from taciturn.kernel.arrays import Array, Integers
 from taciturn.plan import Plan, recommend
 from taciturn.regret import Record, prefix_minima, replay

@@ -46,9 +46,9 @@ from taciturn import (
     pigd,
     pocp,
 )
+from taciturn.calibration.paper import parameters_claiming
 from taciturn.datasets import Stream, linear_regression
 from taciturn.errors import integer
-from taciturn.kernel.accounting.paper import parameters_claiming
 from taciturn.regret import (
     best_in_hindsight,
     ftrl_regret_bound,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from taciturn._util.html import bullets, document, inline_svg, number, number_head, paragraph, section
 from taciturn._util.html import rows as html_rows
-from taciturn._util.output import rounded_up
+from taciturn.kernel.accounting.rounding import rounded_up
 from taciturn.kernel.atomic import replaced
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from taciturn import L2Ball, Privacy, Problem, Squared
-from taciturn._util.output import rounded_up
 from taciturn.datasets import linear_regression
 from taciturn.errors import integer
+from taciturn.kernel.accounting.rounding import rounded_up
 from taciturn.regret import best_in_hindsight, replay
 from taciturn.reproduce.methods import EPSILONS, EXACT, PAPER_NOISE, PRINTED, PRIVATE
 from taciturn.reproduce.plots import Curve, Panel, save_panels

@@ -12,8 +12,9 @@ from html import escape
 from typing import Any, NamedTuple
 
 from taciturn._util.html import bar, bullets, document, line, number, number_head, paragraph, rows, section, ticks
-from taciturn._util.output import NOT_PRIVATE, rounded_up
+from taciturn._util.output import NOT_PRIVATE
 from taciturn.drift import Drift
+from taciturn.kernel.accounting.rounding import rounded_up
 from taciturn.plan import left_out
 
 _ALARMS = 10  # the last that are listed

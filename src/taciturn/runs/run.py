@@ -40,12 +40,12 @@ from pathlib import Path
 from typing import Any
 
 from taciturn.accounting.ledger import Ledger
-from taciturn.core.accounted import OTHER_SETTINGS
 from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable, TaciturnError
 from taciturn.kernel.accounting.unit import User
 from taciturn.kernel.arrays import Array
 from taciturn.kernel.stream.block_sums import Admission, BlockSums
 from taciturn.kernel.stream.state import SIMULATION
+from taciturn.kernel.stream.stream import OTHER_SETTINGS
 from taciturn.plan import Plan
 from taciturn.runs.exporters import Exported
 from taciturn.runs.files import Folder

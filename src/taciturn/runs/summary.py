@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from taciturn._util.output import rounded_up
 from taciturn.contract.contract import Contract
 from taciturn.contract.explain import public
 from taciturn.contract.model_file import write_model
 from taciturn.kernel.accounting.cost import FREE, Spent
+from taciturn.kernel.accounting.rounding import rounded_up
 from taciturn.kernel.atomic import OWNER_ONLY, replaced
 from taciturn.plan import Plan
 from taciturn.runs.diagnostics import BadRowCount, Diagnostics

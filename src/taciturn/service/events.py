@@ -30,6 +30,7 @@ import numpy as np
 from taciturn.contract.contract import Contract
 from taciturn.core.events import EventEnded
 from taciturn.errors import InvalidInput, StateConflict
+from taciturn.kernel.problem.row_wise import row_wise
 from taciturn.readers.jsonl import read_json
 from taciturn.readers.parsed import columns_to_read
 from taciturn.service.messages import NewEvent
@@ -148,6 +149,7 @@ def unpacked(content: bytes) -> tuple[Any, Any]:
     return row, answer
 
 
+@row_wise
 def stored_row(record: Any, contract: Contract) -> Any:
     """The columns of a row that are learnt from; None for what is no row."""
     if type(record) is not dict:

@@ -18,6 +18,7 @@ from taciturn.contract.contract import Contract
 from taciturn.contract.model_file import Model
 from taciturn.kernel.arrays import Array
 from taciturn.kernel.problem.clipping import clip_rows
+from taciturn.kernel.problem.row_wise import RowWise
 from taciturn.service.typed_rows import numbers_and_others, read_typed, row_type, rows_type
 from taciturn.tables.scaling_loops import scale_row
 
@@ -29,7 +30,7 @@ _NESTED = (dict, list)
 _values = msgspec.structs.astuple
 
 
-class RowPredictor:
+class RowPredictor(RowWise):
     """Scores of a few records under a contract, whose numbers are finite. Slow twin: `Model.scores` of encoded rows.
 
     >>> from taciturn.contract.contract import contract_of

@@ -23,6 +23,7 @@ from taciturn.columns.values import PlainValues, Values
 from taciturn.contract.contract import Contract
 from taciturn.errors import InvalidInput
 from taciturn.kernel.arrays import Array
+from taciturn.kernel.problem.row_wise import RowWise, row_wise
 from taciturn.readers.jsonl import JsonRows, read_json
 from taciturn.readers.lines import LONGEST
 from taciturn.readers.parsed import Parsed, columns_to_read
@@ -69,7 +70,7 @@ class RowBatch:
     plain: PlainRows | None = None
 
 
-class PlainRows:
+class PlainRows(RowWise):
     """Rows with a value for each column that is learnt from, decoded by the types of the columns.
 
     Columns of numbers with a linear range are encoded as one array, others one by one. What is not plain is left to the
@@ -147,6 +148,7 @@ class PlainRows:
         return X, y, parsed.users(contract), bad
 
 
+@row_wise
 def read_rows(
     media: str, body: bytes, contract: Contract, labelled: bool, most: int = 2**16, plain: PlainRows | None = None
 ) -> RowBatch:
@@ -171,6 +173,7 @@ def read_rows(
     return RowBatch(records, (), len(records), finite)
 
 
+@row_wise
 def parsed_rows(
     media: str, body: bytes, contract: Contract, most: int, width: int
 ) -> tuple[Sequence[Any], Iterator[Parsed]]:
@@ -360,6 +363,7 @@ def _encoded_table(table: Any, contract: Contract, labelled: bool) -> list[tuple
     return made
 
 
+@row_wise
 def encoded(
     batches: Sequence[RowBatch], contract: Contract, labelled: bool
 ) -> Iterator[tuple[Array, Array, Users, Bad]]:

@@ -14,6 +14,7 @@ import msgspec
 
 from taciturn.columns.encoder import ColumnEncoder
 from taciturn.columns.kinds import Column, Range
+from taciturn.kernel.problem.row_wise import row_wise
 
 MOST_COLUMNS = 256
 """Columns up to which bodies are decoded by their types."""
@@ -65,6 +66,7 @@ def rows_type(row: Any) -> Any:
     return msgspec.defstruct("Rows", [("rows", list[row])], forbid_unknown_fields=True)
 
 
+@row_wise
 def read_typed(decode: Callable[[bytes], Any] | None, body: bytes) -> Any:
     """A body decoded by types; None if it is long or not of them, or there are none.
 

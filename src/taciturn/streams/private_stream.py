@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from taciturn.core.accounted import Prepared
 from taciturn.drift import Drift
 from taciturn.kernel.accounting.cost import Cost, Spent
 from taciturn.kernel.arrays import Array
 from taciturn.kernel.problem.problem import Problem
 from taciturn.kernel.stream.release import Releases
 from taciturn.kernel.stream.state import State
+from taciturn.kernel.stream.stream import Prepared
 from taciturn.plan import Plan
 from taciturn.streams.published import Published
 
@@ -116,7 +116,7 @@ class PrivateStream:
         return prepared.releases
 
     def _following(self, before: Tip, prepared: Prepared) -> Tip:
-        _, state, releases = prepared
+        state, releases = prepared.state, prepared.releases
         problem = self.plan.private.problem_at(state)
         return Tip(state, state.t, state.k, state.spent, problem, releases, Followed(before.published, releases))
 

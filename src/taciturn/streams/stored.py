@@ -30,7 +30,6 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from taciturn.accounting.ledger import Ledger
-from taciturn.core.accounted import Prepared
 from taciturn.core.private import Private
 from taciturn.errors import InvalidInput, StateConflict
 from taciturn.kernel.accounting.cost import FREE, Cost, Spent, total
@@ -42,7 +41,8 @@ from taciturn.kernel.stream.block_sums import Admission, BlockSums
 from taciturn.kernel.stream.hashed_rows import HashedRows, Map
 from taciturn.kernel.stream.protocols import Learner
 from taciturn.kernel.stream.release import Releases
-from taciturn.kernel.stream.state import State, new_name, part_to_bytes, read_extra
+from taciturn.kernel.stream.state import State, new_name, part_to_bytes, read_extra, size_of
+from taciturn.kernel.stream.stream import Prepared
 from taciturn.plan import Plan
 from taciturn.renewal import CHARGE
 from taciturn.store import Chunk, Lease, Request, Saved, Store
@@ -253,7 +253,7 @@ class StoredStream(PrivateStream):
         records = self._state.users
         if records is None:
             raise InvalidInput("the unit of privacy is an example: ids are not read.")
-        return records.key
+        return records.key_to_bytes()
 
     def next_learner(self) -> tuple[Learner, Array]:
         """The learner with which sums of the next rows are made, and the point released last."""
@@ -377,8 +377,7 @@ class StoredStream(PrivateStream):
     @property
     def size(self) -> int:
         """Bytes of the arrays of its state; users' records are beside them. Public, as shapes are."""
-        state = self._state
-        return sum(array.nbytes for part in (state.exact, state.secret, state.public) for array in part.values())
+        return size_of(self._state)
 
     @property
     def waiting(self) -> int:

@@ -1,4 +1,4 @@
-"""Public maps of columns: values in units of their spread, numbers of bins, and a linear map of all columns."""
+"""Public maps of columns: values in units of their spread, and a linear map of all columns."""
 
 from __future__ import annotations
 
@@ -89,41 +89,3 @@ class LinearMap(FeatureMap):
 
     def __str__(self) -> str:
         return "directions that are mixtures of all features"
-
-
-@dataclass(frozen=True, eq=False)
-class Bins(FeatureMap):
-    """The number of the bin of each value, from 1, by the inner edges of its column; 0 for a missing value.
-
-    With `columns`, of these columns and no others.
-
-    >>> Bins(np.array([[0.0, 1.0]]))(np.array([[-5.0], [0.0], [7.0], [np.nan]])).ravel()
-    array([1., 2., 3., 0.])
-    """
-
-    edges: Array
-    columns: tuple[int, ...] | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "edges", fixed(np.array(self.edges, dtype=np.float64)))
-        if self.edges.ndim != 2 or not (np.diff(self.edges, axis=1) > 0.0).all():
-            raise InvalidInput("edges must increase, in a row for each column.")
-
-    @property
-    def takes_missing(self) -> bool:
-        return True
-
-    @property
-    def count(self) -> int:
-        """Bins of a column."""
-        return int(self.edges.shape[1]) + 1
-
-    def width(self, dimension: int) -> int:
-        return max(len(self.edges), 1)  # without columns, a constant: features have one entry at least
-
-    def __call__(self, X: Array) -> Array:
-        numbers = np.zeros((len(X), max(len(self.edges), 1)))
-        for j, column in enumerate(range(X.shape[1]) if self.columns is None else self.columns):
-            values = X[:, column]
-            numbers[:, j] = np.where(np.isnan(values), 0, np.searchsorted(self.edges[j], values, side="right") + 1)
-        return numbers

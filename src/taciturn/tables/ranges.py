@@ -6,8 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from taciturn.kernel.arrays import Array
+from taciturn.kernel.problem.row_wise import row_wise
 
 
+@row_wise
 def between(values: ArrayLike, low: ArrayLike, high: ArrayLike) -> Array:
     """Clip numbers to a public range, and map the range to [-1, 1]; NaN stays. Ranges may be one for each column.
 
@@ -21,6 +23,7 @@ def between(values: ArrayLike, low: ArrayLike, high: ArrayLike) -> Array:
     return np.asarray(2.0 * ((within - lowest) / (highest - lowest)) - 1.0)
 
 
+@row_wise
 def filled_between(values: Array, low: Array, high: Array, filled: ArrayLike) -> tuple[Array, NDArray[np.bool_]]:
     """`between`, with `filled` in the place of what is missing (NaN), and what is missing.
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from taciturn.kernel.compiled._simd import LANES, put, rint, take
 from taciturn.kernel.jit import compiled
+from taciturn.kernel.lanes import LANES, put, rint, take
 
 _S = [(-1.0) ** k * math.pi ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(10)]
 _C = [(-1.0) ** k * math.pi ** (2 * k) / math.factorial(2 * k) for k in range(11)]

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taciturn import Cost, Guarantee, Privacy
-from taciturn._util.output import rounded_up
 from taciturn.kernel.accounting import guarantee as module
 from taciturn.kernel.accounting.cost import gaussian, total
 from taciturn.kernel.accounting.gdp import epsilon_of, mu_of
+from taciturn.kernel.accounting.rounding import rounded_up
 from taciturn.kernel.noise.sampling import REACH, sampling_cost
 
 BUDGET = Privacy(1.0, 1e-6)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from taciturn import InvalidInput, Linear, Logistic, Privacy, Private, Problem, Squared, SquareRoot, WholeSpace, at
 from taciturn.kernel.learners.bin_counts import BinCounts
+from taciturn.kernel.problem.features import Bins
 from taciturn.kernel.stream.loop import without_influence
-from taciturn.tables.column_maps import Bins
 
 pytestmark = pytest.mark.privacy
 

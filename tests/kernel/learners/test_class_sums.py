@@ -30,7 +30,8 @@ from taciturn import (
 )
 from taciturn.audit import distinguish, tight_pair, tight_private
 from taciturn.checks.certificates import search
-from taciturn.kernel.compiled.passes import SumsByClass, clip_for
+from taciturn.kernel.learners.class_sums import SumsByClass
+from taciturn.kernel.problem.clipping_pass import clip_for
 from taciturn.kernel.problem.features import FeatureMap
 from taciturn.kernel.problem.inputs import SparseRows, compressed
 

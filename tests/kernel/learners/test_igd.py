@@ -22,6 +22,7 @@ from taciturn import (
     Unprovable,
     WholeSpace,
 )
+from taciturn.methods.readings import paper_noise
 
 NOWHERE = np.zeros(0)
 
@@ -69,7 +70,7 @@ def test_the_certificate_is_its_formula(loss, neighbours):
 def test_the_papers_noise_falls_as_one_over_t(reading):
     """With the paper's claim of (3 epsilon, 2 delta)."""
     learner = IGD(Problem(Logistic(), L2Ball(1.0), 2, ridge=0.1))
-    sd, claimed = learner.certificate.paper(Privacy(1.0, 1e-6), 100, np.array([1.0, 100.0]), reading)
+    sd, claimed = paper_noise(learner)(Privacy(1.0, 1e-6), 100, np.array([1.0, 100.0]), reading)
     assert sd[0] == pytest.approx(100.0 * sd[1])
     assert claimed == Privacy(3.0, 2e-6)
 

@@ -33,8 +33,7 @@ from taciturn import (
     geometric,
     pqftl,
 )
-from taciturn.kernel.compiled import passes
-from taciturn.kernel.learners import qftl
+from taciturn.kernel.learners import qftl, qftl_pass
 from taciturn.kernel.problem.svec import packed, unpacked
 
 NOWHERE = np.zeros(0)
@@ -299,11 +298,11 @@ def test_invalid_arguments_are_rejected():
 @pytest.mark.parametrize("most", [2048, 2**17])
 def test_blocks_add_up_to_what_the_definition_does(loss, most, monkeypatch):
     """To the last bit, at the ends of blocks in the cache and of those that float64 adds up, and for no examples."""
-    for twin in (qftl, passes):
-        monkeypatch.setattr(twin, "_MOST", most)
+    for twin in (qftl, qftl_pass):
+        monkeypatch.setattr(twin, "MOST_AT_ONCE", most)
     learner, rng = QFTL(Problem(loss, L2Ball(1.0), 5, label_bound=1.0, intercept=0.5)), np.random.default_rng(2)
     labels = rng.integers(0, 3, 5000).astype(float) if loss.labels == "class" else rng.uniform(-1.0, 1.0, 5000)
     X, y = learner.problem.clip(rng.normal(size=(5000, 5)), labels)
     for count in (0, 1, 1023, 1024, 1025, 2048, 2049, 5000):
         defined = learner.absorb(learner.start(), 0, X[:count], y[:count], np.zeros(learner.problem.size))["sum"]
-        np.testing.assert_array_equal(passes.Products(learner)._sum(X[:count], y[:count]), defined)
+        np.testing.assert_array_equal(qftl_pass.Products(learner)._sum(X[:count], y[:count]), defined)

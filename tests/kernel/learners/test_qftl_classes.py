@@ -16,6 +16,7 @@ from scipy.stats import chi2
 from taciturn import QFTL, L2Ball, OneHot, Privacy, Problem, Squared, pqftl
 from taciturn.kernel.problem.multiclass import ScoresLoss
 from taciturn.kernel.problem.svec import packed
+from taciturn.methods.readings import paper_noise
 
 NOWHERE = np.zeros(0)
 CLASSES = [2, 3, 7]
@@ -109,7 +110,7 @@ def test_all_classes_are_charged_once(K):
         columns, one = (float(QFTL(p, weight=w).certificate.at(1)) for p in (problem(K, 1.4), single))
         assert columns == pytest.approx(one, rel=1e-6)
     assert QFTL(problem(K)).certificate.kind == "l2/entry"
-    assert QFTL(problem(K)).certificate.paper is None
+    assert paper_noise(QFTL(problem(K))) is None
 
 
 def largest_entry(self: OneHot) -> float:

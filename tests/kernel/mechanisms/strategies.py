@@ -6,8 +6,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
+import pytest
 
 from taciturn import (
     BLT,
@@ -25,6 +27,9 @@ from taciturn import (
     private_sum,
 )
 from taciturn.calibration.mechanisms import PrefixSum
+from taciturn.kernel.mechanisms import blt_loops
+from taciturn.kernel.mechanisms.blt_pass import Cut
+from taciturn.kernel.mechanisms.prefix_sum_pass import SUMS
 from taciturn.kernel.mechanisms.strategy import Coder, matrices
 
 STRATEGIES: dict[str, PrefixSum] = {
@@ -138,3 +143,31 @@ def recomputed(private: Private, delta: float) -> tuple[float, float]:
         errors = 2.0 * coder.rounding_error * norm(private) * block
         lattice = math.sqrt(len(C)) * (math.sqrt(size) * calibrated.step(1) + errors)
     return (delta * longest + lattice) / calibrated.sd, lattice / calibrated.sd
+
+
+NOISY_SUMS = blt_loops.noisy_sums  # also while another function stands in its place
+
+
+def encoded_by_loop(rows: np.ndarray, decays: np.ndarray, weights: np.ndarray, buffers: np.ndarray) -> np.ndarray:
+    """Encoded rows of a BLT, as the fused loop makes them; changes `buffers`.
+
+    On a lattice so fine that nothing is rounded, without noise, and with a decoder that remembers nothing.
+    """
+    width = rows.shape[1]
+    steps, largest = np.full(len(rows), 2.0**-400), np.full(len(rows), 1e300)
+    nothing = np.zeros(1), np.zeros(1), np.zeros((1, width))
+    noise = np.zeros(rows.shape, dtype=np.int64)
+    strategy = decays, weights, buffers
+    return np.asarray(NOISY_SUMS(rows, largest, steps, noise, strategy, nothing, np.zeros(width), 0.0))
+
+
+def encoded_by_loops(coder: Coder, rows: np.ndarray) -> np.ndarray:
+    """The same of a strategy that is made of BLTs, from its first row on."""
+
+    def undecoded(rows: np.ndarray, *args: Any) -> np.ndarray:
+        return encoded_by_loop(rows, *args[3])
+
+    nothing = Cut(*(np.zeros(rows.shape, dtype=np.int64) for _ in range(3)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blt_loops, "noisy_sums", undecoded)
+        return SUMS[type(coder)](coder, coder.start(rows.shape[1]), rows, 1, nothing)[1]

@@ -21,9 +21,9 @@ from taciturn import BLT, InvalidInput, L2Ball, Privacy, Problem, Squared, pqftl
 from taciturn.calibration import blt_fit
 from taciturn.calibration.blt_fit import _fit, fitted, mean_squares
 from taciturn.kernel.accounting.unit import Participation
-from taciturn.kernel.compiled.passes import blt_errors
 from taciturn.kernel.mechanisms import blt
 from taciturn.kernel.mechanisms.blt import BLTCoder
+from taciturn.kernel.mechanisms.blt_pass import blt_errors
 from taciturn.kernel.mechanisms.decayed_blt import DecayedCoder
 
 TABLE = {2**10: 3.27, 2**14: 4.16, 2**17: 4.85, 2**20: 5.56}

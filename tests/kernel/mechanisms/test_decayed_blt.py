@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ellipk
 
+from kernel.mechanisms.strategies import encoded_by_loops
 from taciturn import (
     BLT,
     DecayedBLT,
@@ -34,9 +35,11 @@ from taciturn.audit import distinguish, tight_pair, tight_private
 from taciturn.audit.statistics import points_not_decided
 from taciturn.audit.verdict import game_of
 from taciturn.kernel.accounting.unit import EXAMPLE, ONCE, Participation
-from taciturn.kernel.compiled import passes
 from taciturn.kernel.learners.exact_sums import rounded
+from taciturn.kernel.mechanisms.blt_pass import Cut
+from taciturn.kernel.mechanisms.prefix_sum_pass import SUMS
 from taciturn.kernel.mechanisms.strategy import matrices, toeplitz_sensitivity
+from taciturn.kernel.replay import buffers_of
 
 BUDGET = Privacy(10.0, 1e-6)
 FINE = 2.0**-20
@@ -83,10 +86,10 @@ def test_the_worst_pattern_of_a_user_is_that_of_a_long_stream(unit):
 
 
 def encoded(coder, rows, compiled):
-    """All encoded rows, and the buffers after each; or after all, by compiled code."""
+    """All encoded rows, by the definition or by the compiled loop."""
     secret = coder.start(rows.shape[1])[0]
     if compiled:
-        return passes.STRATEGIES[type(coder)](coder).encode(secret, rows, 1)[1]
+        return encoded_by_loops(coder, rows)
     out = []
     for k, row in enumerate(rows, start=1):
         secret, more = coder.encode(secret, row, k)
@@ -145,9 +148,8 @@ def test_what_is_dropped_weighs_nothing():
     """Decoded without noise over several periods, the sums are the decayed sums to 1e-12 of the largest."""
     coder = DecayedBLT(3, 3).coder(None)
     rows = np.random.default_rng(2).uniform(-1.0, 1.0, (3 * coder.period, 2))
-    batch = passes.STRATEGIES[type(coder)](coder)
-    secret, public = coder.start(2)
-    _, sums = batch.decode(public, batch.encode(secret, rows, 1)[1], 1, len(rows))
+    exact = Cut(np.zeros(rows.shape, dtype=np.int64), np.full(len(rows), 2.0**-400), np.full(len(rows), 1e300))
+    _, sums = SUMS[type(coder)](coder, coder.start(2), rows, 1, exact)
     expected = np.zeros_like(rows)
     total = np.zeros(2)
     for k, row in enumerate(rows):
@@ -230,7 +232,9 @@ def test_a_stream_of_a_billion_rounds_goes_on():
     first, shown = private.run(state, rows)
     later, releases = private.run(far, rows)
     assert (later.t, later.k) == (10**9 + 1_000, 10**7 + 10)
-    assert [array.shape for array in later.secret.values()] == [array.shape for array in first.secret.values()]
+    assert [array.shape for array in buffers_of(later).values()] == [
+        array.shape for array in buffers_of(first).values()
+    ]
     assert releases.noise_sd[-1] == pytest.approx(private.calibrated.noise_sd(10**9), rel=1e-12)
     assert shown.noise_sd[0] < releases.noise_sd[0] < 1.001 * private.calibrated.noise_sd(500)
     assert later.spent == first.spent

@@ -31,6 +31,7 @@ from taciturn import (
 from taciturn.audit import distinguish, tight_pair, tight_private
 from taciturn.kernel.learners.vector_sum import VectorSum
 from taciturn.kernel.mechanisms.strategy import sums_of
+from taciturn.kernel.replay import buffers_of, exact_of
 from taciturn.kernel.stream.state import State
 from taciturn.plan import recommend
 
@@ -86,12 +87,12 @@ def test_the_secret_state_is_the_same_once_a_row_is_forgotten(name, compiled, pl
     private = replace(STREAMS[name](), compiled=compiled)
     assert private.calibrated.coder.period == 128
     here, there = (through(private, *world, cuts) for world in worlds(640, place))
-    for key, array in here.secret.items():
-        np.testing.assert_array_equal(array, there.secret[key])
-    for key, array in here.exact.items():
-        np.testing.assert_array_equal(array, there.exact[key])
+    for key, array in buffers_of(here).items():
+        np.testing.assert_array_equal(array, buffers_of(there)[key])
+    for key, array in exact_of(here).items():
+        np.testing.assert_array_equal(array, exact_of(there)[key])
     soon = [through(private, X[: place + 8], y[: place + 8], cuts) for X, y in worlds(640, place)]
-    assert any((soon[0].secret[key] != soon[1].secret[key]).any() for key in soon[0].secret)
+    assert any((buffers_of(soon[0])[key] != buffers_of(soon[1])[key]).any() for key in buffers_of(soon[0]))
 
 
 @pytest.mark.privacy
@@ -110,9 +111,9 @@ def test_the_rows_after_stages_are_forgotten_as_well():
             state, _ = private.run(private.load(state.to_bytes()), X[start:end], y[start:end])
             soon = state if soon is None else soon
         states.append((soon, state))
-    key = next(name for name in states[0][0].secret if name.endswith("buffers"))
-    assert (states[0][0].secret[key] != states[1][0].secret[key]).any()
-    np.testing.assert_array_equal(states[0][1].secret[key], states[1][1].secret[key])
+    key = next(name for name in buffers_of(states[0][0]) if name.endswith("buffers"))
+    assert (buffers_of(states[0][0])[key] != buffers_of(states[1][0])[key]).any()
+    np.testing.assert_array_equal(buffers_of(states[0][1])[key], buffers_of(states[1][1])[key])
 
 
 # Far rounds.
@@ -141,7 +142,7 @@ def test_rounds_are_skipped_as_the_definition_passes_them():
         state = made.run(made.start(), rows)[0]
         far = skipped(made, len(rows) // 2)
         assert (far.t, far.k) == (state.t, state.k)
-        np.testing.assert_array_equal(far.secret["buffers"], state.secret["buffers"])
+        np.testing.assert_array_equal(buffers_of(far)["buffers"], buffers_of(state)["buffers"])
         for key, array in state.public.items():
             np.testing.assert_allclose(far.public[key], array, rtol=1e-12, atol=1e-12 * private.calibrated.sd)
 

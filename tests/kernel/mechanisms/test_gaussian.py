@@ -33,8 +33,8 @@ from taciturn import (
     pigd,
     pocp,
 )
+from taciturn.calibration import paper
 from taciturn.calibration.mechanisms import Gaussian as Mechanism
-from taciturn.kernel.accounting import paper
 from taciturn.kernel.accounting.cost import Cost, total
 from taciturn.kernel.noise.sampling import sampling_cost
 from taciturn.kernel.stream.protocols import Certificate
@@ -319,7 +319,7 @@ def test_a_learner_the_paper_does_not_name_gets_the_least_true_constant():
     """Without a stated `lam` the paper's noise uses the least one that covers every round."""
     by_hand = certificate_of(lambda t: 3.0 / (t + 2.0))
     calibrated = Mechanism().calibrate(by_hand, Timetable(every(1), 10), 1, Privacy(1.0, 1e-6), "paper-proven")
-    stated = certificate_of(lambda t: 3.0 / (t + 2.0), paper=partial(paper.pocp_noise, 2.5))  # 3·10/12
+    stated = paper.PaperCertificate.of(by_hand, partial(paper.pocp_noise, 2.5))  # 3·10/12
     other = Mechanism().calibrate(stated, Timetable(every(1), 10), 1, Privacy(1.0, 1e-6), "paper-proven")
     assert [calibrated.noise_sd(k) for k in (1, 10)] == pytest.approx([other.noise_sd(k) for k in (1, 10)])
 

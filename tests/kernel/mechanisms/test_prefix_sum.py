@@ -31,7 +31,7 @@ from taciturn import (
     pqftl,
     private_sum,
 )
-from taciturn.kernel.accounting import paper
+from taciturn.calibration import paper
 from taciturn.kernel.accounting.cost import FREE
 from taciturn.kernel.learners.qftl import QFTL
 from taciturn.kernel.mechanisms import prefix_sum

@@ -12,15 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel.mechanisms.strategies import CASES, norm
+from kernel.mechanisms.strategies import CASES, encoded_by_loop, norm
 from taciturn import BLT, BudgetExhausted, Privacy, Unprovable, every, geometric, private_sum
 from taciturn.calibration.mechanisms import PrefixSum
 from taciturn.kernel.accounting.cost import FREE
 from taciturn.kernel.accounting.unit import EXAMPLE, User
-from taciturn.kernel.compiled import blt_loops as blt
 from taciturn.kernel.learners.exact_sums import rounded
-from taciturn.kernel.mechanisms import release_noise
 from taciturn.kernel.mechanisms.prefix_sum import LONGEST
+from taciturn.kernel.noise import needed
 from taciturn.kernel.noise.sampling import seeded_bits
 from taciturn.kernel.stream.schedule import Timetable
 
@@ -132,7 +131,7 @@ def test_all_rounds_there_may_be_are_as_far_apart_as_is_claimed(size, unit, plac
         worlds, steps = [rows, rows.copy()], calibrated.steps(k + 1, 2**19)[:, None]
         for place in (place - k for place in places if k <= place < k + 2**19):
             worlds[0][place], worlds[1][place] = np.eye(size)[0], -np.eye(size)[0]
-        encoded = [blt.encode(world, th, om, held) for world, held in zip(worlds, buffers, strict=True)]
+        encoded = [encoded_by_loop(world, th, om, held) for world, held in zip(worlds, buffers, strict=True)]
         integers = [np.floor(each / steps + 0.5) for each in encoded]
         squared += float(np.sum(((integers[1] - integers[0]) * steps) ** 2))
     apart = math.sqrt(squared) / calibrated.sd
@@ -147,7 +146,7 @@ def test_a_stream_without_a_horizon_is_told_apart_as_well_as_is_claimed(monkeypa
     alarm has probability 1e-10. Half the noise would be measured as twice the claim.
     """
     size, block = 4_000, count()
-    monkeypatch.setattr(release_noise, "secret_bits", lambda: seeded_bits(5, next(block)))
+    monkeypatch.setattr(needed, "secret_bits", lambda: seeded_bits(5, next(block)))
     calibrated = private_sum(size, 1.0, Privacy(10.0, 1e-6), schedule=every(2**20)).calibrated
     claimed, steps, rows = math.sqrt(calibrated.cost(1).mu_squared), calibrated.steps(1, 8)[:, None], []
     for changed in (1.0, -1.0):

@@ -19,8 +19,8 @@ import pytest
 from instances import believed
 from kernel.mechanisms.strategies import STRATEGIES
 from taciturn import BLT, FTRL, Hinge, L2Ball, Privacy, Private, Problem, Squared, every, pftrl, private_sum
-from taciturn.kernel.mechanisms import release_noise as releases
 from taciturn.kernel.mechanisms.tree import TreeCoder
+from taciturn.kernel.noise import needed
 from taciturn.kernel.noise.sampling import seeded_bits
 
 pytestmark = pytest.mark.privacy
@@ -34,7 +34,7 @@ Adversary = Callable[[np.ndarray], tuple[float, float]]
 def _repeatable(monkeypatch):
     """Secret noise from a seed, a new block of it for every call: the very path that production takes."""
     block = count()
-    monkeypatch.setattr(releases, "secret_bits", lambda: seeded_bits(21, next(block)))
+    monkeypatch.setattr(needed, "secret_bits", lambda: seeded_bits(21, next(block)))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel.compiled.streams import Restarting
+from kernel.mechanisms.strategies import encoded_by_loops
+from kernel.stream.streams import Restarting
 from taciturn import (
     BLT,
     BudgetExhausted,
@@ -27,11 +28,11 @@ from taciturn import (
 )
 from taciturn.calibration.blt_fit import fitted
 from taciturn.kernel.accounting.unit import EXAMPLE
-from taciturn.kernel.compiled import passes
 from taciturn.kernel.mechanisms.blt import BLTCoder, RestartedCoder
 from taciturn.kernel.mechanisms.prefix_sum import LONGEST, Endless, LastingSums
 from taciturn.kernel.mechanisms.strategy import matrices
 from taciturn.kernel.noise.sampling import sampling_cost
+from taciturn.kernel.replay import buffers_of
 
 BUDGET = Privacy(1.0, 1e-6)
 
@@ -63,11 +64,10 @@ def test_a_row_has_no_influence_beyond_its_block(compiled, place, n):
     other[place] = -rows[place]
     encoded = []
     for world in (rows, other):
-        secret = coder.start(2)[0]
         if compiled:
-            encoded.append(passes.STRATEGIES[type(coder)](coder).encode(secret, world, 1)[1])
+            encoded.append(encoded_by_loops(coder, world))
             continue
-        lines = []
+        secret, lines = coder.start(2)[0], []
         for k, row in enumerate(world, start=1):
             secret, more = coder.encode(secret, row, k)
             lines.append(more[0])
@@ -147,7 +147,7 @@ def streamed(private: Private, rows: np.ndarray, cuts: list[int]) -> tuple[np.nd
     for part in np.split(rows, cuts):
         state, releases = private.run(private.load(state.to_bytes()), part)
         points += list(releases.points)
-    return np.array(points), state.secret["buffers"]
+    return np.array(points), buffers_of(state)["buffers"]
 
 
 @pytest.mark.privacy

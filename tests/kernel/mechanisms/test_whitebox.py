@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from taciturn import IGD, L2Ball, Linear, Logistic, Privacy, Private, Problem, WholeSpace, pgiga, pigd, pocp
-from taciturn.kernel.mechanisms import release_noise as releases
+from taciturn.kernel.noise import needed
 from taciturn.kernel.noise.sampling import seeded_bits
 
 pytestmark = pytest.mark.privacy
@@ -31,7 +31,7 @@ Adversary = Callable[[np.ndarray], float]
 def _repeatable(monkeypatch):
     """Secret noise from a seed, a new block of it for every call: the very path that production takes."""
     block = count()
-    monkeypatch.setattr(releases, "secret_bits", lambda: seeded_bits(20, next(block)))
+    monkeypatch.setattr(needed, "secret_bits", lambda: seeded_bits(20, next(block)))
 
 
 def tight(ridge: float = 1.0) -> Problem:

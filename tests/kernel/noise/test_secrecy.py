@@ -14,13 +14,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from kernel.compiled.streams import private, stream
 from kernel.noise.draws import repeats
+from kernel.stream.streams import private, stream
 from taciturn import IGD, Gaussian, L2Ball, Logistic, Privacy, Private, Problem, every
-from taciturn.kernel.compiled import passes
-from taciturn.kernel.mechanisms import release_noise as releases
-from taciturn.kernel.noise import sampling
+from taciturn.kernel.learners import ftrl_pass, igd_pass, qftl_pass, vector_sum
+from taciturn.kernel.mechanisms import lattice, prefix_sum_pass
+from taciturn.kernel.noise import needed, sampling
 from taciturn.kernel.noise.sampling import lattice_gumbel, lattice_normal, secret_bits, seeded_bits
+from taciturn.kernel.problem import clipping_pass
+from taciturn.methods import averaged
 
 pytestmark = pytest.mark.privacy
 
@@ -108,14 +110,14 @@ def test_threads_have_no_noise_in_common(name):
 def test_a_source_that_is_reused_is_caught(monkeypatch):
     """Planted: one key for a process. A child goes on where its parent does, with the same noise."""
     stored = secret_bits()
-    monkeypatch.setattr(releases, "secret_bits", lambda: stored)
+    monkeypatch.setattr(needed, "secret_bits", lambda: stored)
     noisy(ONE)
     assert in_common([of_a_child(lambda: noisy(ONE)), noisy(ONE)]) == ROUNDS * SIZE
 
 
 def test_a_source_started_over_is_caught(monkeypatch):
     """Planted: every thread's key is the same."""
-    monkeypatch.setattr(releases, "secret_bits", lambda: seeded_bits(1, 1))
+    monkeypatch.setattr(needed, "secret_bits", lambda: seeded_bits(1, 1))
     assert in_common(of_threads(lambda: noisy(ONE), 2)) == ROUNDS * SIZE
 
 
@@ -165,7 +167,7 @@ def test_sources_are_forgotten(monkeypatch):
         sources.append(weakref.ref(source))
         return source
 
-    monkeypatch.setattr(releases, "secret_bits", watched)
+    monkeypatch.setattr(needed, "secret_bits", watched)
     one = learner()
     held = one.run(one.start(), np.zeros((ROUNDS, SIZE)), np.ones(ROUNDS))
     assert len(sources) == 1
@@ -176,9 +178,9 @@ def test_sources_are_forgotten(monkeypatch):
 # Ahead of the data.
 
 VERBS = ("absorb", "statistic", "encode")
-FAST = [(passes.Steps, "release"), (passes.Iterates, "__call__"), (passes.Means, "__call__")]
-FAST += [(passes.Products, "__call__"), (passes.VectorSums, "__call__")]
-FAST += [(passes.GaussianNoise, "add"), (passes.PrefixSumNoise, "add")]
+FAST = [(igd_pass.Steps, "release"), (igd_pass.Iterates, "__call__"), (averaged.Means, "__call__")]
+FAST += [(qftl_pass.Products, "__call__"), (vector_sum.VectorSums, "__call__")]
+FAST += [(lattice.GaussianNoise, "add"), (prefix_sum_pass.PrefixSumNoise, "add")]
 """What sees exact examples or statistics in compiled passes; private FTRL goes through a table of loops besides."""
 
 STREAMS = [
@@ -209,15 +211,15 @@ def watch(one: Private, monkeypatch) -> list[object]:
     def noted(name, verb):
         return lambda *args, **kwargs: (events.append(name), verb(*args, **kwargs))[1]
 
-    monkeypatch.setattr(releases, "secret_bits", asked)
-    for owner, name in ((Problem, "clip_block"), (passes.Clip, "dense")):
+    monkeypatch.setattr(needed, "secret_bits", asked)
+    for owner, name in ((Problem, "clip_block"), (clipping_pass.Clip, "dense")):
         monkeypatch.setattr(owner, name, noted("block", getattr(owner, name)))
     verbs = [(owner, name) for owner in (type(one.learner), type(one.calibrated)) for name in VERBS]
     for owner, name in verbs + FAST:
         if hasattr(owner, name):
             monkeypatch.setattr(owner, name, noted("examples", getattr(owner, name)))
-    for coder, through in passes.THROUGH.items():
-        monkeypatch.setitem(passes.THROUGH, coder, noted("examples", through))
+    for coder, through in ftrl_pass.THROUGH.items():
+        monkeypatch.setitem(ftrl_pass.THROUGH, coder, noted("examples", through))
     return events
 
 
@@ -262,7 +264,7 @@ def test_as_many_bits_whatever_the_data(compiled, monkeypatch):
             return into[:count]
 
         with monkeypatch.context() as patched:
-            patched.setattr(releases, "secret_bits", lambda source=source: source)
+            patched.setattr(needed, "secret_bits", lambda source=source: source)
             one.run(one.start(), X, np.ones(ROUNDS))
         asked.append(counts)
     assert asked[0] == asked[1] == asked[2] != []
@@ -292,7 +294,7 @@ def test_noise_after_the_data_is_caught(monkeypatch):
     calibrated = one.calibrated
 
     def drawn(k: int) -> np.ndarray:
-        return calibrated.draw(range(k, k + 1), releases.secret_bits())[0]
+        return needed.drawn(calibrated.needs(range(k, k + 1)), None, 0)[0]
 
     monkeypatch.setattr(calibrated, "noise", lambda seed, k, count: map(drawn, range(k, k + count)))
     events = watch(one, monkeypatch)

@@ -139,6 +139,25 @@ def test_one_entry_never_changes_how_another_is_read(junk, other):
     np.testing.assert_array_equal(plain[0], beside[0])
 
 
+@pytest.mark.privacy
+def test_a_row_is_clipped_alike_alone_and_however_rows_lie():
+    """In columns the squares of a row are added up in another order, unless there is one row."""
+    X = np.random.default_rng(0).normal(size=(50, 23))
+    expected = clip_rows(X, 1.0)
+    assert np.array_equal(clip_rows(np.asfortranarray(X), 1.0), expected)
+    assert np.array_equal(np.vstack([clip_rows(row[None], 1.0) for row in X]), expected)
+
+
+@pytest.mark.privacy
+def test_a_list_is_a_bad_entry_also_where_it_is_the_only_one():
+    """And no error, if bad rows are none: another row would make the same list a bad entry."""
+    problem = Problem(Squared(), L2Ball(1.0), 1, label_bound=1.0, on_bad="zero")
+    for X, y in (([[[1.0]]], [1.0]), ([[1.0]], [[1.0]]), ([[[1.0]]], [[1.0]])):
+        assert np.array_equal(problem.clip(X, y)[0], problem.clip([[0.5], *X], [0.5, *y])[0][1:])
+    with pytest.raises(InvalidInput, match="expected features of shape"):
+        problem.clip(np.ones((1, 1)), np.ones((1, 1)))
+
+
 def test_dates_and_durations_are_no_numbers():
     """Neither alone nor beside others."""
     for entry in (np.timedelta64(3, "s"), np.datetime64("2020-01-01")):

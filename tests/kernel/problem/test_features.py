@@ -27,7 +27,7 @@ from taciturn import (
     User,
     every,
 )
-from taciturn.kernel.compiled.passes import clip_for
+from taciturn.kernel.problem.clipping_pass import clip_for
 from taciturn.kernel.problem.features import Chain, FeatureMap, mapped_rows, products
 from taciturn.kernel.problem.predict import coefficients
 from taciturn.kernel.stream.loop import without_influence
@@ -369,3 +369,33 @@ def test_a_map_sees_rows_side_by_side_whether_or_not_one_is_bad(laid):
     for X in (good, bad):
         mapped_rows(seen, laid(X))
     assert seen.layouts[0] == seen.layouts[1] == (True, True, (24, 8))
+
+
+@dataclass(frozen=True)
+class Turned(FeatureMap):
+    """Columns in the opposite order: an image that lies in memory column by column, unless there is one row."""
+
+    def width(self, dimension):
+        return dimension
+
+    def __call__(self, X):
+        return np.asfortranarray(X[:, ::-1])
+
+
+@dataclass(frozen=True)
+class Length(FeatureMap):
+    """The norm of a row, which NumPy rounds by how rows lie in memory."""
+
+    def width(self, dimension):
+        return 1
+
+    def __call__(self, X):
+        return np.linalg.norm(X, axis=1, keepdims=True)
+
+
+@pytest.mark.privacy
+def test_every_map_of_a_chain_sees_rows_side_by_side():
+    """A row has the same image alone and among others."""
+    chain = Chain((Turned(), Length()))
+    X = np.random.default_rng(0).normal(size=(50, 23))
+    assert np.array_equal(chain(X), np.vstack([chain(row[None]) for row in X]))

@@ -29,7 +29,7 @@ from taciturn import (
     pigd,
     pqftl,
 )
-from taciturn.kernel.compiled.passes import clip_for
+from taciturn.kernel.problem.clipping_pass import clip_for
 from taciturn.kernel.problem.inputs import ColumnRows, SparseRows, as_numbers, compressed, real_numbers, source_of
 from taciturn.kernel.stream import loop
 

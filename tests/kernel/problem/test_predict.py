@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from kernel.compiled.sparse_inputs import noncanonical_csr, with_zeros
+from kernel.problem.sparse_inputs import noncanonical_csr, with_zeros
 from taciturn import InvalidInput, L2Ball, Logistic, Privacy, Problem, Softmax, Squared, private_sum
 from taciturn.kernel.problem import predict as predicting
 from taciturn.kernel.problem.inputs import CompressedRows, SparseRows

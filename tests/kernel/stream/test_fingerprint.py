@@ -15,7 +15,7 @@ from taciturn.kernel.learners.class_sums import ClassSums
 from taciturn.kernel.learners.igd import FadingIGD
 from taciturn.kernel.learners.linear_bandit import bandit_problem
 from taciturn.kernel.learners.second_moment import SecondMoment
-from taciturn.kernel.problem.features import Chain
+from taciturn.kernel.problem.features import Bins, Chain
 from taciturn.kernel.problem.losses import Advice, Nearness
 from taciturn.kernel.problem.scalar_loss import Smoothed
 from taciturn.kernel.stream import fingerprint as tables
@@ -27,7 +27,7 @@ from taciturn.methods.giga import GIGA
 from taciturn.methods.staged import Staged
 from taciturn.methods.stages import Moments, Ranges, Scales
 from taciturn.methods.weighted import Weighted, WeightedScores
-from taciturn.tables.column_maps import Bins, LinearMap, Standardise
+from taciturn.tables.column_maps import LinearMap, Standardise
 from taciturn.tables.random_features import RandomFeatures
 
 BUDGET = t.Privacy(1.0, 1e-6)

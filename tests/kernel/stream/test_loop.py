@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from instances import Diagonal, LogCosh, believed
-from kernel.compiled.equivalence import assert_agree, assert_memories_agree
-from kernel.compiled.streams import (
+from kernel.stream.equivalence import assert_agree, assert_memories_agree
+from kernel.stream.streams import (
     ALL,
     BUDGET,
     ENDLESS,
@@ -51,11 +51,15 @@ from taciturn import (
     every,
     private_sum,
 )
-from taciturn.kernel.compiled import passes
-from taciturn.kernel.compiled.passes import BatchPass, FTRLPass, IteratePass
+from taciturn.kernel.learners import igd_pass
+from taciturn.kernel.learners.ftrl_pass import FTRLPass
+from taciturn.kernel.learners.igd_pass import IteratePass
 from taciturn.kernel.learners.vector_sum import VectorSum
 from taciturn.kernel.mechanisms.blt import BLTCoder
+from taciturn.kernel.problem import clipping_pass
+from taciturn.kernel.replay import arrays_in, replay
 from taciturn.kernel.stream import loop
+from taciturn.kernel.stream.batch_pass import BatchPass
 from taciturn.kernel.stream.loop import Definition
 
 
@@ -124,9 +128,9 @@ def test_rows_of_a_leader_in_every_round(learner):
 
 def assert_rows_agree(made, *releases):
     for rounds in releases:
-        V, y = passes.clip_for(made.problem).dense(*stream(made.problem, seed=len(rounds)))
-        ending, rows = loop.statistics(made, made.start(), 0, V, y, rounds)
-        end, at_once = passes.statistics(made, made.start(), 0, V, y, rounds)
+        V, y = clipping_pass.clip_for(made.problem).dense(*stream(made.problem, seed=len(rounds)))
+        ending, rows = replay(made, V, y, rounds)
+        end, at_once = replay(made, V, y, rounds, compiled=True)
         assert at_once.shape == rows.shape == (len(rounds), made.statistic_size)
         assert (np.linalg.norm(at_once - rows, axis=1) <= rounding_of(made, rounds)).all()
         assert_memories_agree(ending, end, rounding_of(made, [ROWS])[0])
@@ -137,13 +141,13 @@ def test_the_compiled_pass_was_meant(learner, mechanism):
     """None of the pairs above has gone by the definition both times, but those that have no other way."""
     expected = BatchPass if (learner, mechanism) in TOGETHER else FTRLPass
     expected = Definition if (learner, mechanism) in PLAIN else expected
-    if passes.steps_of(ALL[learner]) is not None:
+    if igd_pass.steps_of(ALL[learner]) is not None:
         expected = IteratePass
     assert type(private(learner, mechanism, "every")._pass) is expected
     assert type(private(learner, mechanism, "every", compiled=False)._pass) is Definition
     inner = getattr(ALL[learner], "learner", ALL[learner])
     if learner in TAIL and not isinstance(inner, FTL):
-        assert (passes.steps_of(inner) is None) == ("simplex" in learner or inner.problem.outputs > 1)
+        assert (igd_pass.steps_of(inner) is None) == ("simplex" in learner or inner.problem.outputs > 1)
 
 
 ONE_BY_ONE = ["igd, softmax, simplex", "igd, logistic, simplex", "igd, softmax, ball", "giga, one hot, box"]
@@ -171,7 +175,7 @@ def same(defined, releases):
 def same_state(one, other):
     assert (one.t, one.k, one.spent) == (other.t, other.k, other.spent)
     for part in ("exact", "secret", "public"):
-        mine, others = getattr(one, part), getattr(other, part)
+        mine, others = arrays_in(one)[part], arrays_in(other)[part]
         assert list(mine) == list(others)
         for name in mine:
             np.testing.assert_array_equal(mine[name], others[name])
@@ -540,7 +544,7 @@ def test_a_neighbour_in_single_precision_is_within_its_bounds():
     one = private_sum(54, 1.0, BUDGET, 10)
     X = np.random.default_rng(1).normal(size=(2000, 54)).astype(np.float32)
     for compiled in (False, True):
-        clip = passes.clip_for(one.problem).dense if compiled else one.problem.clip_block
+        clip = clipping_pass.clip_for(one.problem).dense if compiled else one.problem.clip_block
         V, _ = clip(X, np.zeros(len(X)))
         assert V.dtype == np.float64
         assert np.max(np.sum(np.square(V, dtype=np.longdouble), axis=1)) <= 1.0

@@ -41,10 +41,13 @@ from taciturn import (
 )
 from taciturn.accounting.memory_store import IN_MEMORY
 from taciturn.core import private as private_module
-from taciturn.kernel.compiled import passes
+from taciturn.kernel.learners import igd_pass
 from taciturn.kernel.learners.vector_sum import VectorSum
+from taciturn.kernel.problem import clipping_pass
 from taciturn.kernel.problem.losses import Nearness
-from taciturn.kernel.stream import loop
+from taciturn.kernel.replay import exact_of
+from taciturn.kernel.stream import batch_pass, loop, passes
+from taciturn.kernel.stream import stream as stream_module
 from taciturn.kernel.stream.loop import Definition
 
 HORIZON = 40
@@ -109,7 +112,7 @@ def test_cutting_the_stream_into_calls_changes_nothing(recipe, schedule, compile
             state, shown = private.run(state, X[a:b], Y[a:b])
             pieces += shown
     same(whole, pieces)
-    np.testing.assert_array_equal(state.exact["x"], end.exact["x"])
+    np.testing.assert_array_equal(exact_of(state)["x"], exact_of(end)["x"])
     assert (state.t, state.k, state.spent) == (end.t, end.k, end.spent)
 
 
@@ -121,7 +124,7 @@ def test_without_noise_the_exact_learner_is_released(recipe, schedule, compiled)
     private = RECIPES[recipe](PROBLEM, BUDGET, HORIZON, schedule=SCHEDULES[schedule], seed=1)
     private = silenced(passing(private, compiled))
     _, releases = private.run(private.start(), X, Y)
-    V, y = (passes.clip_for(PROBLEM).dense if compiled else PROBLEM.clip_block)(X, Y)
+    V, y = (clipping_pass.clip_for(PROBLEM).dense if compiled else PROBLEM.clip_block)(X, Y)
     assert releases[-1].t == HORIZON
     for release in releases:
         exact = learnt(private, private.learner.start(), 0, V[: release.t], y[: release.t])["x"]
@@ -252,7 +255,7 @@ def test_bad_rows_may_pass_as_examples_without_influence(compiled):
     assert len(releases) == 3
     exact = learnt(private, private.learner.start(), 0, *lenient.clip(bad[:1], [1.0]))
     nothing = learnt(private, exact, 1, np.zeros((2, 4)), np.ones(2))
-    np.testing.assert_array_equal(state.exact["x"], nothing["x"])
+    np.testing.assert_array_equal(exact_of(state)["x"], nothing["x"])
 
 
 def test_the_round_past_the_horizon_is_refused_before_anything_changes():
@@ -282,9 +285,9 @@ VERBS = {  # of each pass, what a block of a stream goes through, and which of i
     True: {"iterate pass": 3, "statistics": 4, "decisions": 0},
 }
 PARTS = {
-    "iterate pass": (passes.IteratePass, "__call__"),
-    "statistics": (passes.Iterates, "__call__"),
-    "decisions": (passes.Iterates, "decide"),
+    "iterate pass": (igd_pass.IteratePass, "__call__"),
+    "statistics": (igd_pass.Iterates, "__call__"),
+    "decisions": (igd_pass.Iterates, "decide"),
 }
 BOTH_VERBS = [(compiled, verb) for compiled in VERBS for verb in VERBS[compiled]]
 
@@ -293,7 +296,7 @@ def in_batches(monkeypatch):
     """Let iterate learners go through the batch pass, as if no loop made steps and noise at once."""
 
     def find(learner, calibrated):
-        return passes.BatchPass(passes.statistics_of(learner), passes.noise_of(calibrated))
+        return batch_pass.BatchPass(passes.statistics_of(learner), passes.noise_of(calibrated))
 
     monkeypatch.setattr(passes, "find", find)
 
@@ -507,7 +510,7 @@ def test_what_a_broken_learner_hands_over_is_kept_in_range(monkeypatch, compiled
     magnitude = private.learner.certificate.magnitude
     if compiled:
         in_batches(monkeypatch)
-        monkeypatch.setattr(passes.Iterates, "__call__", lambda self, exact, *_: (exact, np.full((1, 4), wild)))
+        monkeypatch.setattr(igd_pass.Iterates, "__call__", lambda self, exact, *_: (exact, np.full((1, 4), wild)))
     else:
         monkeypatch.setattr(IGD, "statistic", lambda self, exact, t: (exact, np.full(4, wild)))
     _, (release,) = private.run(private.start(), X[:1], Y[:1])
@@ -557,9 +560,9 @@ def test_a_budget_is_no_ledger(seed):
 
 
 @pytest.mark.privacy
-@pytest.mark.parametrize("file", [LEDGER, private_module.__file__], ids=["ledger", "core"])
+@pytest.mark.parametrize("file", [LEDGER, (private_module.__file__, stream_module.__file__)], ids=["ledger", "core"])
 def test_wherever_a_run_is_entered_again_each_round_is_shown_once(file):
-    """At every bytecode of the ledger, and of `Private`."""
+    """At every bytecode of the ledger, and of `Private` and what it prepares by."""
     private = pigd(PROBLEM, BUDGET, HORIZON)
     private.run(private.start(), X[:2], Y[:2])
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
-from taciturn._util.output import rounded_up
 from taciturn.kernel.accounting.gdp import SMALLEST, Privacy, delta_of, epsilon_of, mu_of
+from taciturn.kernel.accounting.rounding import rounded_up
 from taciturn.kernel.accounting.zcdp import delta_of_rho, epsilon_of_rho, rho_of
 from taciturn.kernel.errors import InvalidInput, finite, float_or_nan, number, value_or_type
 from taciturn.kernel.frozen import unfrozen

@@ -8,17 +8,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
 
-from taciturn._util.html import card, facts, paragraph
-from taciturn._util.output import rounded_up
 from taciturn.kernel.accounting.cost import Cost
 from taciturn.kernel.accounting.gdp import SMALLEST, Privacy
+from taciturn.kernel.accounting.rounding import rounded_up
 from taciturn.kernel.accounting.unit import EXAMPLE, Unit, User
-
-Neighbours = Literal["replace", "zero-out", "label"]
-"""How two neighbouring streams differ: an example is replaced, its data term is 0, or its label is another."""
-
-Relation = Literal[Neighbours, "add-remove"]
-"""The same; or, for costs of other libraries that a ledger records, one example is added or removed."""
 
 RestsOn = Literal["enforced", "proven", "unverified"]
 """What the bound on a row's influence rests on: see `Guarantee.rests_on`."""
@@ -147,15 +140,6 @@ class Guarantee:
             f"{opening} whole published sequence {verb} {claim}-differentially private: {change} changes the "
             f"probability of any outcome by at most a factor exp(epsilon), plus delta. {self._public} What the noise "
             f"provably delivers: {truth}.{self._elsewhere} {self.basis}"
-        )
-
-    def _repr_html_(self) -> str:
-        claim = f"({self.claimed.epsilon:.12g}, {self.claimed.delta:.12g})-differentially private"
-        title = f"Simulation: not private (else {claim})" if self.simulated else claim
-        told = [(name, f"epsilon = {_rounded_up(value)}") for name, value in self.epsilons.items()]
-        told += [("unit", str(self.unit)), ("calibration", self.calibration), ("bound on a row", self.rests_on)]
-        return card(
-            title if self.proven else f"BROKEN: not {claim}", facts(told), paragraph(str(self)), alarm=not self.holds
         )
 
     @property

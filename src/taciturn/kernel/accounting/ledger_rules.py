@@ -47,9 +47,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Protocol, cast
 
-from taciturn._util.output import rounded_down, rounded_up
 from taciturn.kernel.accounting.cost import Cost, gaussian, total
 from taciturn.kernel.accounting.gdp import Privacy
+from taciturn.kernel.accounting.rounding import rounded_down, rounded_up
 from taciturn.kernel.accounting.unit import ClockPeriod, covers, period_name, period_of
 from taciturn.kernel.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, value_or_type
 from taciturn.kernel.frozen import unfrozen

@@ -24,6 +24,12 @@ from taciturn.kernel.errors import InvalidInput, integer, one_of
 ClockPeriod = Literal["day", "week", "month", "quarter", "year"]
 WithoutId = Literal["bad", "own"]
 
+Neighbours = Literal["replace", "zero-out", "label"]
+"""How two neighbouring streams differ: an example is replaced, its data term is 0, or its label is another."""
+
+Relation = Literal[Neighbours, "add-remove"]
+"""The same; or, for costs of other libraries that a ledger records, one example is added or removed."""
+
 
 @dataclass(frozen=True)
 class Participation:

@@ -18,10 +18,10 @@ from taciturn.kernel.arrays import Array, Arrays, Integers, fixed
 from taciturn.kernel.errors import InvalidInput, Unprovable
 from taciturn.kernel.learners.contributions import rests
 from taciturn.kernel.learners.exact_sums import MOST, MOVES_ITS_OWN
+from taciturn.kernel.problem.features import Bins
 from taciturn.kernel.problem.problem import Problem
 from taciturn.kernel.problem.scalar_loss import Values
 from taciturn.kernel.stream.protocols import Certificate, Learner
-from taciturn.tables.column_maps import Bins
 
 _UNITS = 2.0**20  # entries of C are multiples of one over this, so that sums of counts are exact
 _SELDOM = 2.0**-20  # least share of values outside of a bin
@@ -67,7 +67,7 @@ class BinCounts(Learner):
     Examples
     --------
     >>> from taciturn import L2Ball, Logistic, Privacy, Private, Problem, SquareRoot, at
-    >>> from taciturn.tables.column_maps import Bins
+    >>> from taciturn.kernel.problem.features import Bins
     >>> bins = Bins(np.linspace(0.0, 4.0, 64)[None, :])
     >>> problem = Problem(Logistic(), L2Ball(1.0), 1, feature_bound=130.0, intercept=1.0, features=bins)
     >>> counts = BinCounts(problem, least=0.1)

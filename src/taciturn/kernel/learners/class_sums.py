@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,7 +20,9 @@ from taciturn.kernel.learners.exact_sums import (
     lattice_of,
     lattice_units,
 )
+from taciturn.kernel.problem.inputs import Rows, as_parts
 from taciturn.kernel.problem.problem import Problem
+from taciturn.kernel.problem.sets_pass import project_batch
 from taciturn.kernel.stream.protocols import Certificate, Learner
 
 CLEAR = 16.0
@@ -160,3 +162,29 @@ class ClassSums(Learner):
         if self.problem.intercept == 0.0 or np.sum(known) <= CLEAR * noise_sd:
             return np.full(self.classes, 1.0 / self.classes)
         return np.asarray(known / np.sum(known))
+
+
+@dataclass(frozen=True, eq=False)
+class SumsByClass:
+    """Sums of the rows of each class, dense or compressed. Slow twin: `ClassSums`."""
+
+    learner: ClassSums
+
+    def __call__(self, exact: Arrays, t: int, X: Rows, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
+        from taciturn.kernel.learners import class_sums_loops as class_sums
+
+        learner = self.learner
+        R = learner.problem.norm_bound
+        total = exact["sum"].copy()
+        rows = np.empty((len(rounds), learner.statistic_size))
+        class_sums.sums(total, as_parts(X), learner.numbers(y), R, lattice_of(R), t, rounds, rows)
+        return {"sum": total}, rows
+
+    def decide(self, t: Any, noisy: Array, noise_sd: Array) -> Array:
+        """Compiled, and the points of the set nearest to them."""
+        from taciturn.kernel.learners import class_sums_loops as class_sums
+
+        p = self.learner.problem
+        points = np.empty((len(noisy), p.size))
+        class_sums.points(noisy, noise_sd, p.outputs, p.mapped_dimension, p.norm_bound, CLEAR, points)
+        return project_batch(p.domain, points)

@@ -23,7 +23,8 @@ can be enforced inside one process, nor is the problem's map of features copied,
 
 **What cannot be read.** An exception, a wrong shape or type, NaN and infinite entries count as a contribution of 0, in
 silence: a stream that stopped there, or said so, would tell something of a row. `check_contribution` counts them, on
-simulated rows.
+simulated rows. (`KeyboardInterrupt` alone stops the call: it is the operator's. A learner that raises it speaks to
+the operator, who sees exact data anyway; nothing is committed, and nothing published.)
 """
 
 from __future__ import annotations
@@ -429,7 +430,9 @@ class Contributions(SumLearner):
             with np.errstate(all="ignore"):
                 row, released = (fixed(np.array(each, dtype=np.float64, order="C")) for each in (v, point))
                 return self.form.to_integers(self._untouched().contribution(row, label, released))
-        except (Exception, SystemExit):  # whatever it is, it may be the row's doing: it must not be seen
+        except KeyboardInterrupt:  # the operator's
+            raise
+        except BaseException:  # whatever it is, it may be the row's doing: it must not be seen
             return None
 
     def _untouched(self) -> EntryLearner:

@@ -12,17 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from taciturn.kernel.accounting import paper
-from taciturn.kernel.accounting.gdp import Privacy
 from taciturn.kernel.arrays import Array, Arrays
 from taciturn.kernel.errors import Unprovable, positive
 from taciturn.kernel.learners.contributions import rests
+from taciturn.kernel.learners.implicit_step import implicit_step, prox_in_set, steps_by_slopes
 from taciturn.kernel.learners.iterate import MOVED_BY, UNIT, IterateLearner, check_solvable
 from taciturn.kernel.problem.problem import Problem
 from taciturn.kernel.problem.scalar_loss import ScalarLoss, Smoothed, Values
 from taciturn.kernel.problem.sets import WholeSpace
 from taciturn.kernel.stream.protocols import Certificate
-from taciturn.methods.implicit_step import implicit_step, prox_in_set, steps_by_slopes
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ class IGD(IterateLearner):
         formula = f"{self.problem.gradient_diameter / self.problem.ridge:.5g}/(t+1)"
         lemma = "Lemma 4 of the paper, corrected; proof in taciturn.IGD"
         made = partial(Certificate, "l2", "tail", formula, self._sensitivity, self.longest_iterate, MOVED_BY, lemma)
-        return made(self._paper_noise, **rests(self.problem))
+        return made(**rests(self.problem))
 
     def inertia(self, t: Values) -> Values:
         """`A_t + alpha_t = alpha·(t + 1)`."""
@@ -83,12 +81,6 @@ class IGD(IterateLearner):
             eta = 1.0 / (self.problem.ridge * i)
             x = implicit_step(self.stepped, x, v, float(label), eta, self._tolerance(i))
         return {"x": x}
-
-    def _paper_noise(
-        self, privacy: Privacy, horizon: int, rounds: Array, reading: paper.Reading
-    ) -> tuple[Array, Privacy]:
-        """Lemma 4 in both readings: `lam = 2L`, with L the Lipschitz constant of the loss and its ridge."""
-        return paper.pocp_noise(2.0 * self.steepest, privacy, horizon, rounds, reading)
 
     @cached_property
     def stepped(self) -> Problem:

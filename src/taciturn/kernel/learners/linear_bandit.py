@@ -144,7 +144,7 @@ class LinearBandit(Learner):
         one = self.sums.certificate
         size = min(2, self.arms) * self.sums.statistic_size
         bound = partial(product_bound, self.sums.moved, one.magnitude, size)
-        return replace(one, bound=bound, lemma="proof in taciturn.LinearBandit", paper=None)
+        return replace(one, bound=bound, lemma="proof in taciturn.LinearBandit")
 
     def labels(self, rewards: Any, arms: Any = 0) -> Array:
         """Labels of examples: rewards, centred and clipped to [-1, 1], and 4 times the number of the played arm.

@@ -9,11 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from taciturn.kernel.accounting import paper
-from taciturn.kernel.accounting.errata import quadratic_pair
-from taciturn.kernel.accounting.gdp import Privacy
 from taciturn.kernel.arrays import Array, Arrays, Integers, fixed
-from taciturn.kernel.errors import InvalidInput, Unprovable, not_negative, positive
+from taciturn.kernel.errors import Unprovable, not_negative, positive
 from taciturn.kernel.learners.contributions import rests
 from taciturn.kernel.learners.exact_sums import (
     MOST,
@@ -31,7 +28,8 @@ from taciturn.kernel.problem.scalar_loss import Values
 from taciturn.kernel.problem.svec import unpacked
 from taciturn.kernel.stream.protocols import Certificate, Learner, centered, length_from
 
-_MOST = 2**17  # examples whose products float64 adds up exactly
+MOST_AT_ONCE = 2**17
+"""Examples whose products float64 adds up exactly."""
 _LABEL_WEIGHT = 2.0**-8  # noise of the matrix, as a share of that of the vector, where only labels are protected
 _LEAST = 1e-12  # keeps a matrix of zeros invertible, should there be neither ridge nor noise
 
@@ -50,12 +48,11 @@ class QFTL(Learner):
 
     and if it is zeroed out by `Delta² = R⁴ + w²R²R_y²`. If its label is replaced, `v vᵀ` is the same in both worlds,
     and `Delta = 2w·R·R_y`, or `sqrt(2)·w·R` with `OneHot`: a row whose label is bad keeps its features, and has a label
-    of 0 (`Problem.missing_label`). *Proof.* `taciturn.kernel.accounting.errata.quadratic_pair` for one
-    label. Of a row of labels only `(v·v')·(y·y')` enters besides the lengths, and that is at least
-    `-|v·v'|·‖y‖·‖y'‖`, as it is for single labels of these sizes. Two labels of one row move `w·y vᵀ` by
-    `w·‖y - y'‖·‖v‖`, and cut towards zero they are no farther apart than two numbers of at most R_y, or, entry by entry
-    of two rows of labels, than before. ∎ (The paper takes R for the second sum, and charges
-    each half the budget.)
+    of 0 (`Problem.missing_label`). *Proof.* `quadratic_pair`, below, for one label. Of a row of labels only
+    `(v·v')·(y·y')` enters besides the lengths, and that is at least `-|v·v'|·‖y‖·‖y'‖`, as it is for single labels of
+    these sizes. Two labels of one row move `w·y vᵀ` by `w·‖y - y'‖·‖v‖`, and cut towards zero they are no farther apart
+    than two numbers of at most R_y, or, entry by entry of two rows of labels, than before. ∎ (The paper takes R for the
+    second sum, and charges each half the budget.)
 
     **The point** is post-processing. With V, u the noisy sums and s the noise's standard deviation, it is
     `Proj((V + (alpha·t + extra_ridge + lam_t)·I)⁻¹u)`, with the eigenvalues of V floored at 0 first if the matrix has
@@ -134,19 +131,17 @@ class QFTL(Learner):
         """Delta, and rounding."""
         moved = self.moved
         bound = partial(product_bound, moved, self._magnitude, self.statistic_size)
-        papers = self._paper_noise if self.problem.outputs == 1 else None
         if self.problem.neighbours == "label":  # entries of the matrix are the same, and rounded in the same way
             largest = self.w * self.problem.norm_bound * self.label_bound
             bound = partial(product_bound, moved, largest, self.problem.size)
-            papers = None
         basis = rests(self.problem, moved, moved)  # products are made here, of clipped rows and labels
         if self.problem.neighbours == "label":  # that features are the same in both worlds is proven above
             basis = rests(self.problem)
-        lemma = "proof in taciturn.kernel.accounting.errata.quadratic_pair"
+        lemma = "proof in taciturn.kernel.learners.qftl.quadratic_pair"
         R = self.problem.norm_bound
         norm = longest_row(R * math.hypot(R, self.w * self.label_bound), self._magnitude, self.statistic_size)
         made = partial(Certificate, "l2", "entry", f"{moved:.5g}", bound, self._magnitude, MOVES_ITS_OWN, lemma)
-        return made(papers, MOST, norm=norm, steady=True, **basis)
+        return made(most=MOST, norm=norm, steady=True, **basis)
 
     @property
     def first_point(self) -> Array:
@@ -160,8 +155,8 @@ class QFTL(Learner):
     def absorb(self, exact: Arrays, t: int, X: Array, y: Array, point: Array) -> Arrays:
         """Integer products, added up since the last release: exactly, so in any order."""
         total = exact["sum"]
-        for start in range(0, len(y), _MOST):
-            V, Y = self.factors(X[start : start + _MOST], y[start : start + _MOST])
+        for start in range(0, len(y), MOST_AT_ONCE):
+            V, Y = self.factors(X[start : start + MOST_AT_ONCE], y[start : start + MOST_AT_ONCE])
             sums = np.concatenate([(V.T @ V)[self.upper], (Y.T @ V).ravel()])
             total = total + sums.astype(np.int64)
         return {"sum": total}
@@ -275,11 +270,22 @@ class QFTL(Learner):
         result: Any = minimize_scalar(error, bounds=(middle - 10.0, middle + 10.0), method="bounded")
         return math.exp(float(result.x))
 
-    def _paper_noise(
-        self, privacy: Privacy, horizon: int, rounds: Array, reading: paper.Reading
-    ) -> tuple[Array, Privacy]:
-        """Algorithm 4: two trees; `weight` must be the ratio of their noises, as one `noise_sd` serves both."""
-        matrix, vector = paper.pqftl_noise(max(self.problem.norm_bound, self.label_bound), privacy, horizon)
-        if not math.isclose(self.w, matrix / vector, rel_tol=1e-6):
-            raise InvalidInput(f"the paper's two trees need weight={matrix / vector:.6g}, got {self.w:.6g}.")
-        return np.full(len(rounds), matrix), privacy
+
+def quadratic_pair(weight_v: float, weight_u: float, R: float = 1.0, R_y: float = 1.0) -> float:
+    """The largest `weight_v·‖v vᵀ - w wᵀ‖² + weight_u·‖y v - z w‖²`, Frobenius norm, `‖v‖, ‖w‖ ≤ R`, `|y|, |z| ≤ R_y`.
+
+    With the inverse variances of PQFTL's two trees as weights it is the mu² of one node of both trees.
+
+    *Proof.* Call the weights a and b, and let r, s be the norms and c the cosine of v and w. It is convex in (y, z),
+    so both are ±R_y; turning w round changes only c, so they differ in sign and c ≥ 0. What is left,
+    `a·(r⁴ + s⁴ - 2r²s²c²) + b·R_y²·(r² + s² + 2rsc)`, is largest at `c = min(1, b·R_y²/(2ars))`. There it grows with r
+    and s: for c < 1 it is `a·(r⁴ + s⁴) + b·R_y²·(r² + s²) + b²R_y⁴/(2a)`; for c = 1 and r ≥ s its slope in s is
+    `2(r + s)(b·R_y² - 2as(r - s)) > 0`, as `2ars ≤ b·R_y²`. So r = s = R. ∎ (c < 1 needs two dimensions.)
+
+    >>> quadratic_pair(1.0, 1.0)
+    4.5
+    """
+    weight_v, weight_u = positive("weight_v", weight_v), not_negative("weight_u", weight_u)
+    R, R_y = positive("R", R), not_negative("R_y", R_y)
+    c = min(1.0, weight_u * R_y**2 / (2.0 * weight_v * R**2))
+    return 2.0 * weight_v * R**4 * (1.0 - c * c) + 2.0 * weight_u * R**2 * R_y**2 * (1.0 + c)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from taciturn.kernel.accounting import paper
-from taciturn.kernel.accounting.gdp import Privacy
 from taciturn.kernel.arrays import Array, Arrays, Integers
 from taciturn.kernel.learners.contributions import rests
 from taciturn.kernel.learners.exact_sums import (
@@ -55,10 +53,9 @@ class VectorSum(Learner):
         bound = partial(entry_bound, moved, R, self.statistic_size)
         lemma = "the triangle inequality"
         norm = longest_row(R, R, self.statistic_size)
-        papers = self._paper_noise
         basis = rests(self.problem, moved, 2.0 * R if self.problem.neighbours in ("replace", "label") else R)
         made = partial(Certificate, "l2", "entry", f"{moved:.5g}", bound, R, MOVES_ITS_OWN, lemma)
-        return made(papers, MOST, norm=norm, steady=True, **basis)
+        return made(most=MOST, norm=norm, steady=True, **basis)
 
     def start(self) -> Arrays:
         """Nothing yet."""
@@ -84,8 +81,19 @@ class VectorSum(Learner):
         """The private sum itself."""
         return noisy
 
-    def _paper_noise(
-        self, privacy: Privacy, horizon: int, rounds: Array, reading: paper.Reading
-    ) -> tuple[Array, Privacy]:
-        """Algorithm 5, its two readings one."""
-        return np.full(len(rounds), paper.tree_noise(self.problem.norm_bound, privacy, horizon)), privacy
+
+@dataclass(frozen=True, eq=False)
+class VectorSums:
+    """Differences of the sums of all vectors so far, which are exact. Slow twin: `VectorSum`."""
+
+    learner: VectorSum
+
+    def __call__(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
+        vectors = rounded(X, self.learner.problem.norm_bound)
+        sums = np.cumsum(np.concatenate([exact["sum"][None, :], vectors]), axis=0)
+        starts = np.concatenate([np.zeros((1, self.learner.statistic_size)), sums[rounds - t]])
+        return {"sum": sums[-1] - starts[-1]}, np.diff(starts, axis=0)
+
+    def decide(self, t: Any, noisy: Array, noise_sd: Array) -> Array:
+        """The private sums themselves."""
+        return noisy

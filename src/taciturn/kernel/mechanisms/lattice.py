@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,7 +18,9 @@ from taciturn.kernel.accounting.gdp import SMALLEST, Privacy, mu_of
 from taciturn.kernel.arrays import Array, Arrays, Integers
 from taciturn.kernel.errors import InvalidInput, Unprovable
 from taciturn.kernel.mechanisms.release_noise import NoiseByRelease
-from taciturn.kernel.noise.sampling import LARGEST_SCALE, SMALLEST_SCALE, Bits, lattice_normal
+from taciturn.kernel.noise.needed import NoiseNeeded
+from taciturn.kernel.noise.sampling import LARGEST_SCALE, SMALLEST_SCALE
+from taciturn.kernel.stream.batch_pass import Noisy
 from taciturn.kernel.stream.protocols import damaged
 
 TRIES = 8
@@ -55,10 +58,10 @@ class OnLattice(NoiseByRelease):
         clipped = np.clip(np.nan_to_num(statistic), -self.magnitude, self.magnitude)
         return secret, np.floor(clipped / self.levels(k)[1] + 0.5).astype(np.int64)
 
-    def draw(self, releases: range, bits: Bits) -> Integers:
+    def needs(self, releases: range) -> NoiseNeeded:
         """Integer noise with the standard deviation of each release."""
         sd, step = self.levels_of(releases.start, len(releases))
-        return lattice_normal((sd / step)[:, None], (len(releases), self.size), bits)
+        return NoiseNeeded("normal", (len(releases), self.size), (sd / step)[:, None])
 
     def decode(self, public: Arrays, noisy: Integers, k: int) -> tuple[Arrays, Array, float]:
         """Integers times the step, which is a power of two."""
@@ -166,3 +169,21 @@ def ideal_mu(privacy: Privacy, sampling: Cost) -> float:
             "delta, such as 1e-9, or publish less often."
         )
     return mu_of(epsilon, delta)
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianNoise:
+    """Independent Gaussian noise on a lattice. Slow twin: `OnLattice`."""
+
+    calibrated: OnLattice
+
+    def draw(self, seed: int | None, k: int, count: int) -> Integers:
+        """A row for each release."""
+        return self.calibrated.noise(seed, k, count)
+
+    def add(self, secret: Arrays, public: Arrays, statistics: Array, k: int, noise: Integers) -> Noisy:
+        """In one compiled loop."""
+        from taciturn.kernel.mechanisms import lattice_loops as lattice
+
+        sd, step = self.calibrated.levels_of(k, len(statistics))
+        return Noisy(secret, public, lattice.add_noise_batch(statistics, step, self.calibrated.magnitude, noise), sd)

@@ -39,7 +39,8 @@ from taciturn.kernel.errors import BudgetExhausted, InvalidInput, Unprovable
 from taciturn.kernel.mechanisms.lattice import calibrate_step, check_steps, checked, ideal_mu, lattice_step, on_lattice
 from taciturn.kernel.mechanisms.release_noise import NoiseByRelease
 from taciturn.kernel.mechanisms.strategy import Coder, LastingCoder, sensitivity_to
-from taciturn.kernel.noise.sampling import SMALLEST_SCALE, Bits, lattice_normal, sampling_cost
+from taciturn.kernel.noise.needed import NoiseNeeded
+from taciturn.kernel.noise.sampling import SMALLEST_SCALE, sampling_cost
 from taciturn.kernel.stream.protocols import Certificate
 from taciturn.kernel.stream.schedule import Every, Timetable
 
@@ -116,9 +117,9 @@ class NoisySums(NoiseByRelease):
         largest = self.largest_at(k)
         return np.clip(np.nan_to_num(statistic), -largest, largest)
 
-    def draw(self, releases: range, bits: Bits) -> Integers:
+    def needs(self, releases: range) -> NoiseNeeded:
         """Integer noise for encoded rows."""
-        return lattice_normal(self.sd / self.step_of_row(releases), (len(releases), self.size), bits)
+        return NoiseNeeded("normal", (len(releases), self.size), self.sd / self.step_of_row(releases))
 
     def step_of_row(self, rows: range) -> Array:
         """Lattice steps of encoded rows, by their numbers from 1, as a column."""
@@ -487,8 +488,9 @@ def reach(sensitivity: float, participation: Participation) -> float:
     """How far one unit moves all encoded rows together, as a multiple of how far it moves one entry of them.
 
     An entry moves by no more than all together, whose shift is charged as mu, rounding included. And entries of C are
-    at most 1, so an encoded row moves by at most Delta for each row of the unit, where all together move by
-    `sensitivity·Delta`. The sampler must reach `mu/reach` standard deviations, and a little further for rounding.
+    at most 1 (`Coder.sensitivity` states it, and `taciturn.checks.check_strategy` looks at them), so an encoded row
+    moves by at most Delta for each row of the unit, where all together move by `sensitivity·Delta`. The sampler must
+    reach `mu/reach` standard deviations, and a little further for rounding.
     """
     return max(sensitivity / participation.rows, 1.0)
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from taciturn.kernel.accounting.gdp import Privacy
 from taciturn.kernel.arrays import Arrays, Integers
-from taciturn.kernel.noise.sampling import Bits, secret_bits, seeded_bits
+from taciturn.kernel.noise.needed import NoiseNeeded, drawn
 from taciturn.kernel.process import process_number
 from taciturn.kernel.stream.protocols import Calibrated
 from taciturn.kernel.stream.schedule import Timetable
@@ -105,7 +105,7 @@ class NoiseAhead:
 
 
 class NoiseByRelease(Calibrated):
-    """Integer noise of `size` entries for each of `count` releases, secret or repeatable; the subclass draws it."""
+    """Integer noise of `size` entries for each of `count` releases, secret or repeatable; the subclass states it."""
 
     def __init__(self, size: int, count: float, claimed: Privacy) -> None:
         self.size = size
@@ -114,8 +114,8 @@ class NoiseByRelease(Calibrated):
         self._cached: tuple[int | None, int, Integers] = (None, 0, np.empty((0, size), dtype=np.int64))
         self._ahead = NoiseAhead()
 
-    def draw(self, releases: range, bits: Bits) -> Integers:
-        """One row of noise for each of these releases."""
+    def needs(self, releases: range) -> NoiseNeeded:
+        """The noise of these releases, one row for each."""
         raise NotImplementedError
 
     def start(self) -> tuple[Arrays, Arrays]:
@@ -139,14 +139,14 @@ class NoiseByRelease(Calibrated):
         return rows[skipped : skipped + count]
 
     def _draw_secret(self, releases: range) -> Integers:
-        return self.draw(releases, secret_bits())
+        return drawn(self.needs(releases), None, 0)
 
     def _seeded_block(self, seed: int, block: int) -> Integers:
         """The noise of one block of a simulation; the last block is cached."""
         if self._cached[:2] != (seed, block):
             first = block * BLOCK + 1
             releases = range(first, int(min(first + BLOCK, self.count + 1)))
-            self._cached = (seed, block, self.draw(releases, seeded_bits(seed, block)))
+            self._cached = (seed, block, drawn(self.needs(releases), seed, block))
         return self._cached[2]
 
 

@@ -43,7 +43,11 @@ class Coder:
 
         @property
         def sensitivity(self) -> float:
-            """The largest column norm of C: how far one example moves all encoded rows, per unit of its row."""
+            """The largest column norm of C: how far one example moves all encoded rows, per unit of its row.
+
+            No entry of C is larger than 1, so that no encoded row moves further than the row that is encoded: the
+            sampler's share of the cost rests on it (`prefix_sum.reach`).
+            """
 
         @property
         def row_norm(self) -> float:

@@ -142,8 +142,14 @@ def lattice_gumbel(shape: tuple[int, ...], bits: Bits | None = None) -> NDArray[
 def sampling_cost(draws: int, shift: float) -> Cost:
     """What `draws` values add to a guarantee, if a neighbour moves no release by more than `shift` standard deviations.
 
-    *Proof.* Where every value lies within `REACH` of both worlds' statistics, each world's probabilities are within a
-    factor `exp(±draws·LOG_RATIO)` of the ideal ones; the rest has probability at most `2·draws·Phi(shift - REACH)`. ∎
+    *Proof.* Let R be the outcomes in which every value lies within `REACH` of both worlds' statistics. On R the
+    probabilities P', Q' of the two are within a factor `exp(±e/2)`, `e = 2·draws·LOG_RATIO`, of the ideal P, Q. Outside
+    of R a world draws only what lies beyond the other's reach: with probability `d = 2·draws·Phi(shift - REACH)` or
+    less. So
+
+        P'(S) ≤ d + P'(S∩R) ≤ d + exp(e/2)·(exp(epsilon)·Q(S∩R) + delta) ≤ exp(epsilon + e)·Q'(S) + exp(e/2)·delta + d:
+
+    d is added once, and not multiplied by `exp(epsilon)`, since nothing outside of R is compared with Q'. ∎
 
     >>> sampling_cost(10**7, shift=2.0).extra_epsilon < 1e-5
     True

@@ -7,7 +7,7 @@ A word of U and of a layer, of which `(end, width)` is known, and a scale make a
 a word being a signed number here, as u is. This is written in LLVM's terms, for vectors of eight numbers. The two
 numbers of a layer lie side by side, are loaded as a pair, and are made vectors in registers: left to itself, the
 compiler takes longer to bring them one by one through memory than for all the rest. No operation is relaxed; the rule's
-twin, in NumPy, is in its tests. Helpers are not those of `taciturn.kernel.compiled._simd`, though they look alike:
+twin, in NumPy, is in its tests. Helpers are not those of `taciturn.kernel.lanes`, though they look alike:
 compiled code on disk is bound to the sources of its own folder.
 """
 

@@ -10,20 +10,27 @@ from numpy.typing import NDArray
 
 from taciturn.kernel.arrays import Array
 from taciturn.kernel.errors import InvalidInput
-from taciturn.kernel.problem.inputs import FLOAT, Source, SparseRows, as_numbers, source_of
+from taciturn.kernel.problem.inputs import FLOAT, Source, SparseRows, as_number, as_numbers, source_of
+from taciturn.kernel.problem.row_wise import row_wise
 
 
-def as_rows(X: Any, y: Any, dimension: int) -> tuple[Source, Array]:
+@row_wise
+def as_rows(X: Any, y: Any, dimension: int, by_entry: bool = False) -> tuple[Source, Array]:
     """Convert features and labels to numbers, and check their shapes; missing labels are zeros.
 
-    Arrays of floats are not copied.
+    Arrays of floats are not copied. `by_entry` makes no number of an entry that is a list also where all are, which
+    would else be of another shape: whether it is an error must not depend on the other rows where bad ones are none.
 
     >>> as_rows([[1, 2]], None, dimension=2)
     (array([[1., 2.]]), array([0.]))
     """
     rows = X if type(X) is np.ndarray and X.dtype is FLOAT else source_of(X) or as_numbers(X)
+    if by_entry and isinstance(X, list | tuple) and len(rows.shape) > 2:
+        rows = np.array([[as_number(entry) for entry in row] for row in X])
     shape = rows.shape
     labels = np.zeros(shape[:1]) if y is None else as_numbers(y)
+    if by_entry and isinstance(y, list | tuple) and labels.ndim > 1:
+        labels = np.array([as_number(entry) for entry in y])
     if len(shape) != 2 or shape[1] != dimension or labels.shape != shape[:1]:
         raise InvalidInput(
             f"expected features of shape (n, {dimension}) and labels of shape (n,), got {shape} and "
@@ -41,6 +48,7 @@ def _shape_remedy(X: Any) -> str:
     return "For one example pass [x] and [y]; the intercept is appended for you."
 
 
+@row_wise
 def bad_labels(y: Array, kind: str, classes: int) -> NDArray[np.bool_]:
     """Mask of invalid labels: not finite, not -1 or +1 (`kind` "sign"), or not a class number (`kind` "class").
 
@@ -96,8 +104,13 @@ def longest_row(bound: float, dimension: int) -> float:
     return bound * (1.0 - max(1e-12, dimension * 2.0**-51))
 
 
+@row_wise
 def clip_rows(X: Array, bound: float) -> Array:
-    """Clip rows to norm at most `bound`; rows are divided by their largest entry first, so that no norm overflows."""
+    """Clip rows to norm at most `bound`; rows are divided by their largest entry first, so that no norm overflows.
+
+    They are laid side by side before: NumPy adds up the squares of a row in another order where rows lie otherwise.
+    """
+    X = np.ascontiguousarray(X)
     bound = longest_row(bound, X.shape[1])
     largest = np.max(np.abs(X), axis=1, keepdims=True)
     unit = X / np.where(largest > 0.0, largest, 1.0)
@@ -107,6 +120,7 @@ def clip_rows(X: Array, bound: float) -> Array:
     return np.where(too_long, unit * (bound / np.maximum(length, 1.0)), X)
 
 
+@row_wise
 def clip_sparse_rows(X: Any, bound: float) -> tuple[Any, NDArray[np.bool_]]:
     """Clip rows of a SciPy sparse matrix to norm at most `bound`; return them and a mask of bad rows, which become 0.
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from taciturn.kernel.arrays import Array
+from taciturn.kernel.arrays import Array, fixed
 from taciturn.kernel.errors import InvalidInput, expect, integer
+from taciturn.kernel.problem.row_wise import RowWise, row_wise
 
 _MAP = "a frozen dataclass that is a FeatureMap"
 
 
-class FeatureMap(ABC):
+class FeatureMap(RowWise, ABC):
     """A public map from the features that a caller passes to those that are learnt from, applied before clipping.
 
     To add one, write a frozen dataclass of plain data (numbers, strings, tuples, arrays), which the hash of a stream's
@@ -99,7 +100,7 @@ class Chain(FeatureMap):
 
     def __call__(self, X: Array) -> Array:
         for part in self.maps:
-            X = part(X)
+            X = part(np.ascontiguousarray(X))  # what a map rounds may depend on how rows lie in memory
         return X
 
     def names(self, names: Sequence[str]) -> list[str]:
@@ -111,6 +112,7 @@ class Chain(FeatureMap):
         return ", then ".join(map(str, self.maps))
 
 
+@row_wise
 def mapped_rows(features: FeatureMap, X: Array) -> Array:
     """The images of raw rows; a row is NaN throughout if it is bad, or if its image is.
 
@@ -133,6 +135,7 @@ def mapped_rows(features: FeatureMap, X: Array) -> Array:
 _AT_ONCE = 16  # rows of one product
 
 
+@row_wise
 def products(X: Array, matrix: Array) -> Array:
     """`X @ matrix`, where the product of a row is a function of that row, to the bit, however many others there are.
 
@@ -154,3 +157,41 @@ def products(X: Array, matrix: Array) -> Array:
 def mapped_dimension(features: FeatureMap | None, dimension: int) -> int:
     """The number of features after the map, if there is one."""
     return dimension if features is None else integer("the width of features", features.width(dimension))
+
+
+@dataclass(frozen=True, eq=False)
+class Bins(FeatureMap):
+    """The number of the bin of each value, from 1, by the inner edges of its column; 0 for a missing value.
+
+    With `columns`, of these columns and no others.
+
+    >>> Bins(np.array([[0.0, 1.0]]))(np.array([[-5.0], [0.0], [7.0], [np.nan]])).ravel()
+    array([1., 2., 3., 0.])
+    """
+
+    edges: Array
+    columns: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "edges", fixed(np.array(self.edges, dtype=np.float64)))
+        if self.edges.ndim != 2 or not (np.diff(self.edges, axis=1) > 0.0).all():
+            raise InvalidInput("edges must increase, in a row for each column.")
+
+    @property
+    def takes_missing(self) -> bool:
+        return True
+
+    @property
+    def count(self) -> int:
+        """Bins of a column."""
+        return int(self.edges.shape[1]) + 1
+
+    def width(self, dimension: int) -> int:
+        return max(len(self.edges), 1)  # without columns, a constant: features have one entry at least
+
+    def __call__(self, X: Array) -> Array:
+        numbers = np.zeros((len(X), max(len(self.edges), 1)))
+        for j, column in enumerate(range(X.shape[1]) if self.columns is None else self.columns):
+            values = X[:, column]
+            numbers[:, j] = np.where(np.isnan(values), 0, np.searchsorted(self.edges[j], values, side="right") + 1)
+        return numbers

@@ -16,6 +16,7 @@ import numpy as np
 from taciturn.kernel.arrays import Array, Integers
 from taciturn.kernel.arrow import is_text, listed
 from taciturn.kernel.errors import InvalidInput
+from taciturn.kernel.problem.row_wise import RowWise, row_wise
 
 _REMEDY = "X.check_format() says what is wrong with it."
 
@@ -31,7 +32,7 @@ class Source(Protocol):
         """A block of rows as an array."""
 
 
-class SparseRows:
+class SparseRows(RowWise):
     """The rows of a SciPy sparse matrix; a slice is a dense array.
 
     >>> from scipy.sparse import csr_matrix
@@ -61,6 +62,7 @@ class SparseRows:
         return out
 
 
+@row_wise
 def stored(columns: Any, entries: Any, first: int, last: int, width: int) -> tuple[Integers, Array]:
     """Validated copies of the columns and entries stored at positions `first` to `last`.
 
@@ -72,7 +74,7 @@ def stored(columns: Any, entries: Any, first: int, last: int, width: int) -> tup
     return columns, np.array(as_numbers(entries[first:last]), dtype=np.float64)
 
 
-class ColumnRows:
+class ColumnRows(RowWise):
     """The rows of an Arrow table or record batch; a slice is an array, and only slices are copied.
 
     A missing value becomes NaN.
@@ -92,7 +94,7 @@ class ColumnRows:
 
 
 @dataclass(frozen=True)
-class PartOfRows:
+class PartOfRows(RowWise):
     """Some consecutive rows of a source; a slice is an array."""
 
     source: Source
@@ -133,6 +135,7 @@ FLOAT = np.dtype(np.float64)
 """The type of numbers that need no conversion."""
 
 
+@row_wise
 def as_numbers(values: Any) -> Array:
     """Convert to an array of floats; entries that are not numbers become NaN, which validation treats as bad values.
 
@@ -158,12 +161,12 @@ def as_numbers(values: Any) -> Array:
         pass
     try:
         entries = np.asarray(values, dtype=object)
-        return np.array([_as_number(entry) for entry in entries.ravel()]).reshape(entries.shape)
+        return np.array([as_number(entry) for entry in entries.ravel()]).reshape(entries.shape)
     except ValueError:
         raise InvalidInput("examples must be rows of equal length, each of numbers.") from None
 
 
-def _as_number(entry: Any) -> float:
+def as_number(entry: Any) -> float:
     """Convert one entry to a float; NaN for dates, durations, sequences and the like."""
     if isinstance(entry, np.datetime64 | np.timedelta64) or (isinstance(entry, np.ndarray) and entry.ndim):
         return math.nan
@@ -173,6 +176,7 @@ def _as_number(entry: Any) -> float:
         return math.nan
 
 
+@row_wise
 def real_numbers(name: str, values: Any, remedy: str) -> Array:
     """An array of floats, of entries that are booleans, integers or floats; others are rejected and not shown.
 
@@ -227,7 +231,7 @@ def _real(entry: Any) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class CompressedRows:
+class CompressedRows(RowWise):
     """Rows in compressed sparse row (CSR) format, possibly a slice of a matrix, with which it shares memory.
 
     Row i has `entries[starts[i]:starts[i+1]]` in the columns `columns[starts[i]:starts[i+1]]`, and 0 elsewhere.
@@ -295,3 +299,17 @@ def compressed(source: SparseRows) -> CompressedRows | None:
     if matrix.dtype.kind not in "biuf":
         return None
     return CompressedRows(source.starts, matrix.indices, matrix.data, source.shape[1])
+
+
+def as_parts(rows: Rows) -> tuple[Array, Integers, Integers, Array]:
+    """Dense or compressed rows as one type for compiled code: dense rows, and CSR arrays, one of the two empty.
+
+    >>> [part.shape for part in as_parts(np.ones((2, 3)))]
+    [(2, 3), (0,), (0,), (0,)]
+    """
+    if isinstance(rows, CompressedRows):
+        return np.empty((0, rows.width)), rows.starts, rows.columns, rows.entries
+    return rows, _NO_INTEGERS, _NO_INTEGERS, _NO_NUMBERS
+
+
+_NO_INTEGERS, _NO_NUMBERS = np.empty(0, dtype=np.int64), np.empty(0)

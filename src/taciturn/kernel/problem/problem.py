@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from taciturn.kernel.accounting.guarantee import Neighbours
+from taciturn.kernel.accounting.unit import Neighbours
 from taciturn.kernel.arrays import Array
 from taciturn.kernel.errors import InvalidInput, Unprovable, expect, finite, integer, not_negative, one_of, positive
 from taciturn.kernel.problem.clipping import (
@@ -25,13 +25,14 @@ from taciturn.kernel.problem.features import FeatureMap, mapped_dimension, mappe
 from taciturn.kernel.problem.inputs import FLOAT, CompressedRows, Source
 from taciturn.kernel.problem.multiclass import OneHot, ScoresLoss
 from taciturn.kernel.problem.predict import as_point, clipped_blocks
+from taciturn.kernel.problem.row_wise import RowWise
 from taciturn.kernel.problem.scalar_loss import ROUNDED_UP, ScalarLoss
 from taciturn.kernel.problem.sets import ConvexSet
 from taciturn.kernel.problem.vector_loss import VectorLoss
 
 
 @dataclass(frozen=True)
-class Problem:
+class Problem(RowWise):
     """Loss, convex set, public bounds, ridge and neighbour relation: `f(x) = loss(v·x, y) + (ridge/2)‖x‖²`.
 
     Every example is validated, mapped and clipped here, once: longer rows are scaled to norm `feature_bound`, larger
@@ -248,7 +249,7 @@ class Problem:
             return X, y  # what follows would change nothing, and take longer than to learn from a row
         if y is None and self.loss.labels != "none":
             raise InvalidInput(f"{type(self.loss).__name__} learns from labels. Give y, one label a row.")
-        rows, labels = as_rows(X, None if self.loss.labels == "none" else y, self.dimension)
+        rows, labels = as_rows(X, None if self.loss.labels == "none" else y, self.dimension, self.on_bad == "zero")
         return rows, self.in_own_units(labels)
 
     @cached_property

@@ -13,8 +13,8 @@ one. A class of one's own goes by its module and name, with all of its fields; t
 package are as there.
 
 **Claim.** Settings of the same description are equal, but for what is computed and what is no setting. *Proof.* JSON
-tells apart what it is made of; objects of two classes have two names, or are of `Private` and `Staged`, of which the
-second alone has stages; a field that is absent has the value in the table, which never changes. ∎
+tells apart what it is made of; objects of two classes have two names, or are of `Stream`, `Private` and `Staged`, of
+which the last alone has stages; a field that is absent has the value in the table, which never changes. ∎
 
 To rename a class or a field, enter the new name in `CLASS_NAMES` or `FIELD_NAMES`. To add a field with a default,
 enter it in `SINCE`; the default says what streams did before. Rows of these tables stay when a class is removed.
@@ -131,7 +131,7 @@ FIELDS: dict[str, dict[str, Any]] = {
 SINCE: dict[str, dict[str, Any]] = {"Form": {"bound": 1.0}}
 """Defaults of fields that were added later, by the names of class and field."""
 
-CLASS_NAMES = {"Staged": "Private"}
+CLASS_NAMES = {"Staged": "Private", "Stream": "Private"}
 """Names in descriptions of classes that are called otherwise now, or that another class describes."""
 
 FIELD_NAMES: dict[tuple[str, str], str] = {}

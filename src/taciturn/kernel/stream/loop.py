@@ -1,11 +1,11 @@
 """The loop from examples to releases.
 
-Exact data and noise meet here, in `taciturn.kernel.compiled` and in `taciturn.methods.objective_perturbation`, and
-nowhere else.
+Exact statistics and noise meet in `taciturn.kernel.stream.privatize`, and in the loops of compiled passes, and nowhere
+else.
 
 `Loop` cuts the examples of a call into blocks, maps and clips each block and passes it on. `Definition` is the pass
 that every other one is compared with: one release at a time, by the methods of the two protocols.
-`taciturn.kernel.compiled.passes` has a table from exact types to compiled passes; a type that is not in it, a subclass
+`taciturn.kernel.stream.passes` has a table from exact types to compiled passes; a type that is not in it, a subclass
 included, runs the definition. All passes draw the noise of a block before they read its examples, and release the same,
 up to rounding errors, for which certificates account.
 """
@@ -24,7 +24,9 @@ from taciturn.kernel.errors import InvalidInput, StateConflict, integer
 from taciturn.kernel.learners.contributions import entry
 from taciturn.kernel.problem.inputs import FLOAT, CompressedRows, Rows, Source, SparseRows, compressed
 from taciturn.kernel.problem.predict import as_point
+from taciturn.kernel.secret import Secret, opened
 from taciturn.kernel.stream.block_sums import TWICE, BlockSums, Digest, as_sum, check_part, settings_of
+from taciturn.kernel.stream.privatize import privatize
 from taciturn.kernel.stream.protocols import Calibrated, Learner, SumLearner
 from taciturn.kernel.stream.release import Collected, Releases
 from taciturn.kernel.stream.schedule import At, Timetable
@@ -105,8 +107,7 @@ class Definition(Pass):
             drawn = next(noise)
             exact = learner.absorb(exact, t + start, X[start:end], y[start:end], point)
             exact, statistic = learner.statistic(exact, t + end)
-            secret, encoded = calibrated.encode(secret, statistic, k)
-            public, noisy, sd = calibrated.decode(public, encoded + drawn, k)
+            secret, public, noisy, sd = privatize(calibrated, secret, public, statistic, k, drawn)
             point = np.array(learner.decide(calibrated.examples_of(k, t + end), noisy, sd), dtype=np.float64)
             shown.add(noisy[None, :], point[None, :], np.array([sd]))
             start = end
@@ -123,8 +124,7 @@ class Definition(Pass):
         _, k, exact, secret, public, point = at
         for due, statistic, drawn in zip(rounds, statistics, noise, strict=True):
             k += 1
-            secret, encoded = calibrated.encode(secret, statistic, k)
-            public, noisy, sd = calibrated.decode(public, encoded + drawn, k)
+            secret, public, noisy, sd = privatize(calibrated, secret, public, statistic, k, drawn)
             point = np.array(learner.decide(calibrated.examples_of(k, int(due)), noisy, sd), dtype=np.float64)
             shown.add(noisy[None, :], point[None, :], np.array([sd]))
         return Standing(int(rounds[-1]), k, exact, secret, public, point)
@@ -136,8 +136,9 @@ class Loop:
     >>> from taciturn import L2Ball, Logistic, Privacy, Problem, pigd
     >>> problem = Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1)
     >>> private = pigd(problem, Privacy(1.0, 1e-6), horizon=3, seed=1)
+    >>> from taciturn.kernel.stream.state import standing_of
     >>> loop = Loop(Definition(private.learner, private.calibrated), private.learner, private.timetable, seed=1)
-    >>> at, releases = loop(private.start().standing, np.array([[0.6, 0.8], [1.0, 0.0]]), np.array([1.0, -1.0]))
+    >>> at, releases = loop(standing_of(private.start()), np.array([[0.6, 0.8], [1.0, 0.0]]), np.array([1.0, -1.0]))
     >>> at.t, len(releases)
     (2, 2)
     """
@@ -216,9 +217,10 @@ class SumLoop:
 
     >>> from taciturn import Privacy, block_statistics, every, private_sum
     >>> private = private_sum(1, 1.0, Privacy(1.0, 1e-6), horizon=4, schedule=every(2), seed=1)
+    >>> from taciturn.kernel.stream.state import standing_of
     >>> loop = SumLoop(Definition(private.learner, private.calibrated), private.learner, private.timetable, seed=1)
     >>> parts = [block_statistics(private.learner, None, [[0.5]]) for _ in range(3)]
-    >>> at, releases = loop(private.start().standing, parts)
+    >>> at, releases = loop(standing_of(private.start()), parts)
     >>> at.t, releases.rounds
     (3, array([2]))
     """
@@ -254,7 +256,7 @@ class SumLoop:
                 )
             if most is not None and t - began > most:
                 raise InvalidInput(f"sums are exact for up to {most:,} examples between two releases. Publish earlier.")
-            total = total + part.sums
+            total = total + opened(part.sums)
             if t == due:
                 exact, statistic = learner.statistic(learner.from_integers(total), t)
                 total, began = learner.to_integers(exact), t
@@ -304,8 +306,8 @@ def block_statistics(
         The point released last, `state.point`; used by FTRL alone.
     X, y
         Examples of one block, as in `Private.run`.
-    excluded : ndarray of bool, optional
-        Rows that have a round and no influence, if the unit is a user (`Private.admit`).
+    excluded : bytes or ndarray of bool, optional
+        Rows that have a round and no influence, if the unit is a user: `to_bytes` of what `Private.admit` decided.
     key : bytes, optional
         Secret key of the digest, by which a part that is given twice in one call is noticed. Without it, there is none.
     first : int
@@ -359,6 +361,8 @@ class BlockAdder:
         most = learner.certificate.most
         if most is not None and len(labels) > most:
             raise InvalidInput(f"sums are exact for up to {most:,} examples, got {len(labels):,}. Give parts of them.")
+        if isinstance(excluded, bytes):
+            excluded = np.frombuffer(excluded, dtype=np.uint8)
         mask = None if excluded is None else np.asarray(excluded, dtype=np.bool_)
         if mask is not None and mask.shape != labels.shape:
             raise InvalidInput(f"excluded= marks rows: expected {len(labels)} booleans, got shape {mask.shape}.")
@@ -369,7 +373,7 @@ class BlockAdder:
         at, _ = loop(Standing(0, 0, learner.start(), {}, {}, self._point), rows, labels, mask, first)
         sums = learner.to_integers(at.exact)
         left_out = 0 if mask is None else int(mask.sum())
-        return BlockSums(len(labels), sums, self._settings, left_out, b"" if digest is None else digest.value)
+        return BlockSums(len(labels), Secret(sums), self._settings, Secret(left_out), digest.value if digest else b"")
 
 
 _NO_RELEASES = Timetable(At((2**62,)), None)
@@ -424,7 +428,7 @@ def releases_in_block(learner: Learner) -> int:
 def pass_for(learner: Learner, calibrated: Calibrated, compiled: bool) -> Pass:
     """The compiled pass for these exact types, or the definition."""
     if compiled:
-        from taciturn.kernel.compiled import passes
+        from taciturn.kernel.stream import passes
 
         if (fast := passes.find(learner, calibrated)) is not None:
             return fast
@@ -434,7 +438,7 @@ def pass_for(learner: Learner, calibrated: Calibrated, compiled: bool) -> Pass:
 def pass_for_sums(learner: Learner, compiled: bool) -> Pass:
     """The pass that adds up examples and releases nothing: compiled for these exact types, or the definition."""
     if compiled:
-        from taciturn.kernel.compiled import passes
+        from taciturn.kernel.stream import passes
 
         if (fast := passes.adding(learner)) is not None:
             return fast
@@ -449,7 +453,7 @@ def one_row_for(way: Pass, problem: Any, clip: Any) -> OneRow | None:
 
 def has_known_arrays(learner: Learner, calibrated: Calibrated) -> bool:
     """Whether their arrays have the shapes of those at the start, as those of classes of one's own need not."""
-    from taciturn.kernel.compiled import passes
+    from taciturn.kernel.stream import passes
 
     return passes.has_known_arrays(learner, calibrated)
 
@@ -458,22 +462,24 @@ def fast_clip(problem: Any, compiled: bool) -> Any:
     """The compiled clipping for this exact type of problem, or None."""
     if not compiled:
         return None
-    from taciturn.kernel.compiled import passes
+    from taciturn.kernel.problem.clipping_pass import clip_for
 
-    return passes.clip_for(problem)
+    return clip_for(problem)
 
 
-def statistics(learner: Learner, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
+def statistics(
+    learner: Learner, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers, points: Array | None = None
+) -> tuple[Arrays, Array]:
     """The exact state after all clipped examples and the statistics of these rounds, by the learner's own methods.
 
-    For learners that do not use released points; `taciturn.kernel.compiled.passes.statistics` is the fast twin.
+    A learner that uses released points takes the `points` of these rounds.
     """
     rows = np.empty((len(rounds), learner.statistic_size))
-    start = 0
+    start, point = 0, learner.first_point
     for k, end in enumerate(int(due) - t for due in rounds):
-        exact = learner.absorb(exact, t + start, X[start:end], y[start:end], learner.problem.first_point)
+        exact = learner.absorb(exact, t + start, X[start:end], y[start:end], point)
         exact, rows[k] = learner.statistic(exact, t + end)
-        start = end
+        start, point = end, point if points is None else points[k]
     if start < len(y):
-        exact = learner.absorb(exact, t + start, X[start:], y[start:], learner.problem.first_point)
+        exact = learner.absorb(exact, t + start, X[start:], y[start:], point)
     return exact, rows

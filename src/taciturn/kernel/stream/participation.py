@@ -42,6 +42,7 @@ from numpy.typing import NDArray
 from taciturn.kernel.accounting.unit import User, period_of, utc_now
 from taciturn.kernel.arrays import Arrays, Integers
 from taciturn.kernel.errors import InvalidInput, StateConflict
+from taciturn.kernel.secret import Secret, opened
 
 Hashes = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
@@ -51,29 +52,30 @@ _LARGEST_LAYER = 2**23  # users of a layer that is not merged with another
 _MISSING = ("<NA>", "NaT", "nan")  # texts of objects that stand for a missing value; as text they are ids
 
 
-class Layer(NamedTuple):
-    """Records of users, sorted by hash; never changed. Its name is unique."""
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Layer:
+    """Hashes and records of users, sorted by hash; never changed. Its name is unique."""
 
     name: str
-    hashes: Hashes
-    records: Integers
+    held: Secret[tuple[Hashes, Integers]]
 
     def __repr__(self) -> str:
         return "Layer(secret)"
 
     def to_bytes(self) -> bytes:
         """Hashes, then records, each in little-endian 64-bit integers; `layer_from_bytes` reads them."""
-        return self.hashes.astype("<u8").tobytes() + self.records.astype("<i8").tobytes()
+        hashes, records = opened(self.held)
+        return hashes.astype("<u8").tobytes() + records.astype("<i8").tobytes()
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class UserRecords:
     """The records of a stream's users: secret. Layers come oldest first.
 
     `first` and `period` are the periods of the first and of the last row, which are public; 0 before the first row.
     """
 
-    key: bytes
+    key: Secret[bytes]
     layers: tuple[Layer, ...] = ()
     period: int = 0
     first: int = 0
@@ -81,16 +83,9 @@ class UserRecords:
     def __repr__(self) -> str:
         return "UserRecords(secret)"
 
-    def __getitem__(self, user: Any) -> dict[str, int] | None:
-        """The record of a user by id, or None. NOT PRIVATE: for tests and the operator.
-
-        >>> UserRecords(bytes(32))["anna"] is None
-        True
-        """
-        found = lookup(self.layers, hash_ids([user], self.key).users)
-        if not found[0, BLOCK]:
-            return None
-        return dict(zip(("period", "count", "block", "here"), map(int, found[0]), strict=True))
+    def key_to_bytes(self) -> bytes:
+        """The key, for workers that hash ids."""
+        return opened(self.key)
 
     def merged(self) -> UserRecords:
         """The same records in one layer."""
@@ -102,23 +97,13 @@ class UserRecords:
     def with_layer(self, layer: Layer, compiled: bool = True) -> UserRecords:
         """The records after a call: one more layer, merged with those before it of up to twice its size."""
         layers = (*self.layers, layer)
-        while len(layers) > 1 and len(layers[-2].hashes) <= min(2 * len(layers[-1].hashes), _LARGEST_LAYER):
+        while len(layers) > 1 and _users_of(layers[-2]) <= min(2 * _users_of(layers[-1]), _LARGEST_LAYER):
             layers = (*layers[:-2], merge(layers[-2], layers[-1], compiled))
         return UserRecords(self.key, layers, self.period, self.first)
 
-    def arrays(self, apart: bool = False) -> Arrays:
-        """As plain arrays, which a state stores; `apart`, with the names of layers that are stored beside it."""
-        own = {"key": np.frombuffer(self.key, dtype=np.uint8)}
-        own |= {"period": np.array(self.period), "first": np.array(self.first)}
-        if apart:
-            return own | {"layers": np.array([layer.name for layer in self.layers], dtype="U32")}
-        one = self.merged().layers
-        hashes = one[0].hashes if one else np.empty((0, 2), dtype=np.uint64)
-        return own | {"hashes": hashes, "records": one[0].records if one else np.empty((0, 4), dtype=np.int64)}
-
     @classmethod
     def of_arrays(cls, arrays: Arrays, layers: Layers | None = None) -> UserRecords:
-        """From what `arrays` gave, validated; layers that are stored apart are read by their names."""
+        """From what `arrays_of` gave, validated; layers that are stored apart are read by their names."""
         key = arrays.get("key", np.empty(0))
         if key.dtype != np.uint8 or key.shape != (32,):
             raise _damaged()
@@ -134,7 +119,30 @@ class UserRecords:
         period = _period(arrays["period"])
         # an older file does not say which was the first: perhaps the first of all
         first = _period(arrays["first"]) if "first" in arrays else min(period, 1)
-        return cls(key.tobytes(), tuple(layer for layer in read if len(layer.hashes)), period, first)
+        return cls(Secret(key.tobytes()), tuple(layer for layer in read if _users_of(layer)), period, first)
+
+
+def arrays_of(users: UserRecords, apart: bool = False) -> Arrays:
+    """Records as plain arrays, which a state stores; `apart`, with the names of layers that are stored beside it."""
+    own = {"key": np.frombuffer(opened(users.key), dtype=np.uint8)}
+    own |= {"period": np.array(users.period), "first": np.array(users.first)}
+    if apart:
+        return own | {"layers": np.array([layer.name for layer in users.layers], dtype="U32")}
+    nobody = np.empty((0, 2), dtype=np.uint64), np.empty((0, 4), dtype=np.int64)
+    hashes, records = opened(users.merged().layers[0].held) if users.layers else nobody
+    return own | {"hashes": hashes, "records": records}
+
+
+def record_of(users: UserRecords, user: Any) -> dict[str, int] | None:
+    """The record of a user by id, or None: for `taciturn.kernel.replay`."""
+    found = lookup(users.layers, hash_ids([user], opened(users.key)).users)
+    if not found[0, BLOCK]:
+        return None
+    return dict(zip(("period", "count", "block", "here"), map(int, found[0]), strict=True))
+
+
+def _users_of(layer: Layer) -> int:
+    return len(opened(layer.held)[0])
 
 
 Layers = Mapping[str, bytes]
@@ -155,12 +163,12 @@ def _damaged() -> StateConflict:
 def new_records(seed: int | None) -> UserRecords:
     """No records yet, under a new key; a simulation's key follows from its seed."""
     key = secrets.token_bytes(32) if seed is None else hashlib.blake2b(f"{seed}".encode(), digest_size=32).digest()
-    return UserRecords(key)
+    return UserRecords(Secret(key))
 
 
 def new_layer(hashes: Hashes, records: Integers, name: str = "") -> Layer:
     """A layer of its own name."""
-    return Layer(name or secrets.token_hex(16), hashes, records)
+    return Layer(name or secrets.token_hex(16), Secret((hashes, records)))
 
 
 def layer_from_bytes(name: str, content: bytes) -> Layer:
@@ -320,10 +328,10 @@ def admit(
     >>> records = new_records(seed=1)
     >>> blocks, periods = np.array([1, 1, 2, 2]), np.zeros(4, dtype=np.int64)
     >>> counts, records = admit(User(rows=2, per_release=1), records, ["anna", "anna", "anna", "bob"], blocks, periods)
-    >>> counts.tolist(), records["anna"]["count"]
+    >>> counts.tolist(), record_of(records, "anna")["count"]
     ([True, False, True, True], 2)
     """
-    hashed = hash_ids(users, records.key)
+    hashed = hash_ids(users, opened(records.key))
     owners = hashed.owners
     if len(owners) != len(blocks):
         raise InvalidInput(f"users= has {len(owners)} ids for {len(blocks)} rows. Give one id a row.")
@@ -409,25 +417,27 @@ def lookup(layers: tuple[Layer, ...], hashes: Hashes, compiled: bool = True) -> 
     found = np.zeros((len(hashes), 4), dtype=np.int64)
     fast = _fast("lookup", compiled)
     for layer in layers:  # oldest first: newer ones overrule
+        of_layer, records = opened(layer.held)
         if fast is not None:
-            fast(layer.hashes, layer.records, hashes, found)
+            fast(of_layer, records, hashes, found)
             continue
-        known = {bytes(each): row for row, each in enumerate(layer.hashes)}
+        known = {bytes(each): row for row, each in enumerate(of_layer)}
         for row, each in enumerate(hashes):
             if (place := known.get(bytes(each))) is not None:
-                found[row] = layer.records[place]
+                found[row] = records[place]
     return found
 
 
 def merge(old: Layer, new: Layer, compiled: bool = True) -> Layer:
     """Both layers in one; where both have a user, the newer record."""
+    (old_hashes, old_records), (new_hashes, new_records) = opened(old.held), opened(new.held)
     if (fast := _fast("merge", compiled)) is not None:
-        return new_layer(*fast(old.hashes, old.records, new.hashes, new.records))
-    hashes = np.concatenate([old.hashes, new.hashes])
+        return new_layer(*fast(old_hashes, old_records, new_hashes, new_records))
+    hashes = np.concatenate([old_hashes, new_hashes])
     order = np.lexsort((hashes[:, 1], hashes[:, 0]))  # stable: the newer record of a user comes last
     hashes = hashes[order]
     newest = np.append((hashes[1:] != hashes[:-1]).any(axis=1), True)
-    records = np.concatenate([old.records, new.records])[order]
+    records = np.concatenate([old_records, new_records])[order]
     return new_layer(np.ascontiguousarray(hashes[newest]), np.ascontiguousarray(records[newest]))
 
 
@@ -435,7 +445,7 @@ def _fast(name: str, compiled: bool) -> Any:
     """A compiled twin, or None."""
     if not compiled:
         return None
-    from taciturn.kernel.compiled import participation_loops as participation
+    from taciturn.kernel.stream import participation_loops as participation
 
     return getattr(participation, name)
 

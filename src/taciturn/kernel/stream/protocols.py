@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from taciturn.kernel.accounting.cost import Cost
 from taciturn.kernel.accounting.gdp import Privacy
 from taciturn.kernel.accounting.guarantee import RestsOn
-from taciturn.kernel.accounting.paper import PaperNoise
 from taciturn.kernel.accounting.unit import ONCE, Participation, Unit
 from taciturn.kernel.arrays import Array, Arrays, Integers
 from taciturn.kernel.errors import InvalidInput, StateConflict, expect, float_or_nan, integer
@@ -48,15 +47,14 @@ class Certificate:
     formula : str
         `at(t)` as text, without the share of rounding errors.
     bound : callable
-        `at(t)` as a function: from an array of t to an array of bounds, rounding errors of the learner included.
+        `at(t)` as a function: from an array of t to an array of bounds, rounding errors of the learner included. It
+        rises or falls with t (entry): sums without a horizon ask for it at powers of two alone.
     magnitude : float
         The largest entry of an exact statistic (tail), or of one example's share of it (entry), for any data.
     moved_by : str
         What one example does, in words.
     lemma : str
         What proves it, and where.
-    paper : callable, optional
-        The noise that the paper would add, from its parameters, the horizon, the published rounds and the reading.
     most : int, optional
         Examples up to which it is proven, for learners whose sums are exact up to there; None for any number.
     participation : Participation
@@ -91,7 +89,6 @@ class Certificate:
     magnitude: float
     moved_by: str
     lemma: str
-    paper: PaperNoise | None = field(default=None, compare=False)
     most: int | None = None
     participation: Participation = ONCE
     norm: float | None = None
@@ -149,13 +146,13 @@ class Certificate:
         if participation == ONCE:
             return self
         if self.reach == "entry":
-            return replace(self, participation=participation, paper=None)
+            return replace(self, participation=participation)
 
         def bound(t: Array) -> Array:
             return np.asarray(self.bound(t) * participation.rows_by(timetable.block_of(t), t))
 
         formula = f"min({participation.rows}, rows by t)·({self.formula})"
-        return replace(self, formula=formula, bound=bound, participation=participation, paper=None)
+        return replace(self, formula=formula, bound=bound, participation=participation)
 
 
 class Learner:

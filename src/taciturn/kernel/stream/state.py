@@ -13,7 +13,7 @@ import os
 import zipfile
 import zlib
 from dataclasses import dataclass
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, NoReturn, SupportsIndex
 
 import numpy as np
 
@@ -24,14 +24,19 @@ from taciturn.kernel.atomic import OWNER_ONLY, Entry, replaced
 from taciturn.kernel.errors import InvalidInput, StateConflict
 from taciturn.kernel.frozen import unfrozen
 from taciturn.kernel.npz import read_npz, write_npz
-from taciturn.kernel.stream.participation import Layers, UserRecords
+from taciturn.kernel.secret import Secret, opened
+from taciturn.kernel.stream.participation import Layers, UserRecords, arrays_of
 
 VERSION = 3
 SIMULATION = "simulation"
 
 
+Memories = tuple[Arrays, Arrays]
+"""Exact memories of the learner, and encode buffers of the mechanism."""
+
+
 class Standing(NamedTuple):
-    """Memories of learner and mechanism after t examples and k releases, and the last point."""
+    """Memories of learner and mechanism after t examples and k releases, and the last point, inside a call. Secret."""
 
     t: int
     k: int
@@ -40,12 +45,18 @@ class Standing(NamedTuple):
     public: Arrays
     point: Array
 
+    def __repr__(self) -> str:
+        return f"Standing(t={self.t}, releases={self.k}, secrets not shown)"
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError("exact values are not copied or pickled. Store the state, by to_bytes() or dump().")
+
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class State:
     """The state of a stream after `t` examples and `k` releases.
 
-    `exact` and `secret` are secrets; `public` and `point` were published. `settings` is a hash of the settings, and
+    `memories` are exact and `Secret`; `public` and `point` were published. `settings` is a hash of the settings, and
     `numbers` are what was calibrated from them: their last bits depend on the processor, so a stream stores those it
     began with, and uses them wherever it is resumed. `lineage` names the stream, `generation` counts its states, and
     `token` is unique: each state is used once (`taciturn.accounting.ledger`). Simulations, which have a seed and
@@ -66,8 +77,7 @@ class State:
     token: str
     t: int
     k: int
-    exact: Arrays
-    secret: Arrays
+    memories: Secret[Memories]
     public: Arrays
     point: Array
     spent: Cost
@@ -85,11 +95,6 @@ class State:
     def simulated(self) -> bool:
         """Whether this state belongs to a seeded run, which protects no data."""
         return self.lineage == SIMULATION
-
-    @property
-    def standing(self) -> Standing:
-        """The part that passes read and update."""
-        return Standing(self.t, self.k, self.exact, self.secret, self.public, self.point)
 
     @property
     def position(self) -> tuple[int, int, int, str]:
@@ -122,15 +127,16 @@ class State:
 
     def as_released(self, extra: Arrays) -> Arrays:
         """The arrays that change at a release only, with those of `extra`, by their names in a file."""
-        made = {f"{part}/{name}": array for part in _AS_RELEASED for name, array in getattr(self, part).items()}
+        parts = {"secret": opened(self.memories)[1], "public": self.public, "numbers": self.numbers}
+        made = {f"{part}/{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
         return {"point": self.point, **made, **{f"extra/{name}": array for name, array in extra.items()}}
 
     def _write(self, file: BinaryIO, extra: Arrays | None, layers_apart: bool = False, released: str = "") -> None:
         header = {name: getattr(self, name) for name in _HEADER}
         header |= {"version": VERSION, "spent": dataclasses.astuple(self.spent)}
         header |= {"released": released} if released else {}
-        users = {} if self.users is None else self.users.arrays(layers_apart)
-        arrays = {f"exact/{name}": array for name, array in self.exact.items()}
+        users = {} if self.users is None else arrays_of(self.users, layers_apart)
+        arrays = {f"exact/{name}": array for name, array in opened(self.memories)[0].items()}
         arrays |= {f"users/{name}": array for name, array in users.items()}
         arrays |= {f"extra/{name}": array for name, array in (extra or {}).items()}
         arrays |= {} if released else self.as_released({})
@@ -140,8 +146,7 @@ class State:
 _UnfrozenState = unfrozen(State)
 _HEADER = ("settings", "lineage", "generation", "token", "t", "k")
 _COUNTS = ("generation", "t", "k")
-_AS_RELEASED = ("secret", "public", "numbers")
-_PARTS = ("exact", *_AS_RELEASED)
+_PARTS = ("exact", "secret", "public", "numbers")
 
 
 def learnt_before(state: State) -> Learnt:
@@ -155,6 +160,23 @@ def new_name() -> str:
     return os.urandom(16).hex()
 
 
+def standing_of(state: State) -> Standing:
+    """The part of a state that passes read and update, opened: for the call that learns the next rows."""
+    exact, secret = opened(state.memories)
+    return Standing(state.t, state.k, exact, secret, state.public, state.point)
+
+
+def standing_at(state: State, at: Standing) -> State:
+    """A state that stands at `at`, of the same stream and generation."""
+    memories = Secret((at.exact, at.secret))
+    return dataclasses.replace(state, t=at.t, k=at.k, memories=memories, public=at.public, point=at.point)
+
+
+def size_of(state: State) -> int:
+    """Bytes of the arrays of a state but those of users' records; public, as shapes are."""
+    return sum(array.nbytes for part in (*opened(state.memories), state.public) for array in part.values())
+
+
 def following(state: State, **changes: Any) -> State:
     """The next generation of `state`."""
     return dataclasses.replace(state, generation=state.generation + 1, token=_new_token(state), **changes)
@@ -163,7 +185,11 @@ def following(state: State, **changes: Any) -> State:
 def after(state: State, at: Standing, spent: Cost, numbers: Arrays, users: UserRecords | None) -> State:
     """The next generation, where the stream stands at `at`: as `following`, which takes longer."""
     token = _new_token(state)
-    new = _UnfrozenState(state.settings, state.lineage, state.generation + 1, token, *at, spent, numbers, users)
+    t, k, exact, secret, public, point = at
+    memories = Secret((exact, secret))
+    new = _UnfrozenState(
+        state.settings, state.lineage, state.generation + 1, token, t, k, memories, public, point, spent, numbers, users
+    )
     new.__class__ = State
     return new  # type: ignore[no-any-return]
 
@@ -184,7 +210,7 @@ def first_state(
     """The state before any example."""
     secret, public = coders
     token = "" if lineage == SIMULATION else new_name()
-    return State(settings, lineage, 0, token, 0, 0, exact, secret, public, point, FREE, numbers, users)
+    return State(settings, lineage, 0, token, 0, 0, Secret((exact, secret)), public, point, FREE, numbers, users)
 
 
 def read_state(source: Source, layers: Layers | None = None) -> State:
@@ -230,6 +256,7 @@ def _state_of(name: object, header: dict[str, Any], arrays: Arrays, layers: Laye
             raise TypeError
         known |= dict(zip(_COUNTS, counts, strict=True))
         spent = Cost(*header["spent"])
+        parts["memories"] = Secret((parts.pop("exact"), parts.pop("secret")))
         parts["users"] = UserRecords.of_arrays(parts["users"], layers) if parts["users"] else None
         return State(**known, **parts, point=arrays["point"], spent=spent)
     except (KeyError, TypeError, InvalidInput):

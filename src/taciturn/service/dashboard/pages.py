@@ -18,7 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from taciturn import __version__
-from taciturn._util.output import rounded_down, rounded_up
+from taciturn.kernel.accounting.rounding import rounded_down, rounded_up
 from taciturn.service.dashboard.views import (
     LedgerRow,
     LedgerView,
