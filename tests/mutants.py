@@ -15,7 +15,7 @@ PACKAGE = ROOT / "src" / "taciturn"
 
 SELECTED = (
     "kernel/learners/test_contributions.py",
-    "kernel/compiled/test_multiclass_loops.py::test_slopes_are_clipped_to_what_is_certified",
+    "kernel/problem/test_multiclass_loops.py::test_slopes_are_clipped_to_what_is_certified",
     "kernel/noise/test_sampling.py::test_secret_bits_never_repeat",
     "bandits/test_off_policy.py",
     "kernel/stream/test_hashed_rows.py",
@@ -86,7 +86,7 @@ SELECTED = (
     "checks/test_everything.py::test_it_keeps_its_contract[strategy: tree]",
     "kernel/mechanisms/test_gaussian.py",
     "kernel/mechanisms/test_release_noise.py",
-    "kernel/compiled/test_one_row.py::test_secret_noise_is_on_every_release_of_one_row",
+    "kernel/stream/test_one_row.py::test_secret_noise_is_on_every_release_of_one_row",
     "kernel/noise/test_secrecy.py::test_children_and_parents_have_no_noise_in_common",
     "kernel/noise/test_secrecy.py::test_secret_bytes_are_drawn_for_each_call_and_stored_nowhere",
     "kernel/stream/test_private.py",
