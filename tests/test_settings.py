@@ -818,6 +818,7 @@ UNCERTIFIED = {
     "taciturn.kernel.accounting.zcdp.least_value",
     "taciturn.checks.check_learner",
     "taciturn.checks.check_loss",
+    "taciturn.checks.check_map",
     "taciturn.checks.check_set",
     "taciturn.checks.check_strategy",
     "taciturn.columns.kinds.check_range",
