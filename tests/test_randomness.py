@@ -306,7 +306,7 @@ def is_noise(node: ast.expr) -> bool:
         return is_noise(node.value)
     if isinstance(node, ast.Call):
         return called(node) in {"drawn", "noise", "noise_rows"} or (called(node) == "take" and is_noise(node.args[0]))
-    return getattr(node, "id", getattr(node, "attr", "")) in {"noise", "drawn", "tilt"}
+    return getattr(node, "id", getattr(node, "attr", "")) in {"noise", "drawn"}
 
 
 @each("module", [module for module in MODULES if within(module, SEES_ROWS)])
@@ -379,7 +379,7 @@ def test_a_mechanism_that_adds_its_own_noise_is_named(source):
         ("taciturn.audit.selection", "calibrated.encode({}, row, k)"),
         (
             "taciturn.kernel.mechanisms.lattice",
-            "def needs(self, releases):\n    return NoiseNeeded('normal', (3,), 1.0)",
+            "def noise_needed(self, releases):\n    return NoiseNeeded('normal', (3,), 1.0)",
         ),
         (
             "taciturn.kernel.mechanisms.mine",
