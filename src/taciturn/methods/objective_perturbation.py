@@ -128,8 +128,7 @@ class ObjectivePerturbation(Accounted):
             )
         clip = fast_clip(self.problem, compiled=True)
         V, labels = self.problem.clip_block(source[:], labels) if clip is None else clip.dense(source[:], labels)
-        tilt = NoiseNeeded("normal", (self.problem.size,), _SCALE)
-        noisy, sd = of_a_tilted_minimiser(partial(self._minimiser, V, labels), tilt, self._output, self.seed)
+        noisy, sd = of_a_tilted_minimiser(partial(self._minimiser, V, labels), self.tilt, self._output, self.seed)
         points = np.array(noisy)[None, :]
         rounds, noise_sd = np.array([self.horizon]), np.array([sd])
         releases = Releases(rounds, 1, points.copy(), points, noise_sd, self.seed is not None)
@@ -253,6 +252,11 @@ class ObjectivePerturbation(Accounted):
     def tilt_sd(self) -> float:
         """Standard deviation of the entries of the linear term; public."""
         return self.problem.gradient_diameter / self._shift
+
+    @property
+    def tilt(self) -> NoiseNeeded:
+        """The linear term, in steps of its lattice: as many as its scale are a standard deviation, `tilt_sd`."""
+        return NoiseNeeded("normal", (self.problem.size,), _SCALE)
 
     def _minimiser(self, X: Array, y: Array, steps: Integers) -> Array:
         """The minimiser under a linear term that is given in steps of its lattice."""

@@ -50,7 +50,7 @@ def noise_sds(calibrated: prefix_sum.NoisySums, k: int, count: int) -> Array:
         parts = coder.stretches(k, count)
         found = [coder.with_earlier(at, blt_errors(coder.inner, place, end - start)) for start, end, at, place in parts]
         return calibrated.sd * np.concatenate([np.empty(0), *found])
-    return calibrated.sd * coder.error(np.arange(k, k + count))
+    return np.asarray(calibrated.sd * coder.error(np.arange(k, k + count)))
 
 
 SUMS: dict[type, Callable[[Any, Memories, Array, int, Cut], tuple[Memories, Array]]] = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from taciturn.kernel.arrays import Array, Arrays, Integers
-from taciturn.kernel.mechanisms.release_noise import NoiseByRelease
 from taciturn.kernel.noise.addition import with_noise
 from taciturn.kernel.noise.needed import NoiseNeeded, drawn
 from taciturn.kernel.stream.protocols import Calibrated
@@ -24,7 +23,7 @@ def privatize(
 
 
 def of_a_tilted_minimiser(
-    minimise: Callable[[Integers], Array], tilt: NoiseNeeded, output: NoiseByRelease, seed: int | None
+    minimise: Callable[[Integers], Array], tilt: NoiseNeeded, output: Calibrated, seed: int | None
 ) -> tuple[Array, float]:
     """The only release of a method that minimises under a random linear term: noisy point, and standard deviation.
 
