@@ -14,9 +14,9 @@ from scipy.optimize import minimize
 from scipy.stats import chi2
 
 from taciturn import QFTL, L2Ball, OneHot, Privacy, Problem, Squared, pqftl
-from taciturn.methods.readings import paper_noise
 from taciturn.kernel.problem.multiclass import ScoresLoss
 from taciturn.kernel.problem.svec import packed
+from taciturn.methods.readings import paper_noise
 
 NOWHERE = np.zeros(0)
 CLASSES = [2, 3, 7]
