@@ -179,6 +179,9 @@ def with_tables(page: str, ways: dict[str, Way]) -> str:
 
 def main(arguments: list[str]) -> int:
     """Write the page anew; with `--check`, print what would change."""
+    from taciturn.kernel.noise.sampling import lattice_normal
+
+    lattice_normal(2.0**30, (10_000,))  # so that all of the sampler is compiled, also what chance seldom calls
     before = PAGE.read_text(encoding="utf-8")
     after = with_tables(before, {name: way() for name, way in WAYS.items()})
     if "--check" in arguments:

@@ -563,8 +563,8 @@ MUTANTS = (
     Mutant(
         "same noise twice: one row for two releases",
         "kernel/mechanisms/release_noise.py",
-        "return drawn(self.needs(releases), None, 0)",
-        "return drawn(self.needs(releases), None, 0)[np.arange(len(releases)) // 2 * 2]",
+        "return drawn(self.noise_needed(releases), None, 0)",
+        "return drawn(self.noise_needed(releases), None, 0)[np.arange(len(releases)) // 2 * 2]",
     ),
     Mutant(
         "same noise twice: a row drawn ahead is left where it was",

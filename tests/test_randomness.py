@@ -1,4 +1,4 @@
-"""Noise is drawn in `kernel/noise/sampling.py` alone, and is added to exact data in listed places.
+"""Noise is drawn in `kernel/noise/sampling.py` alone, meets exact data in the kernel alone, and is added in two places.
 
 `datasets/` and `checks/streams.py` draw from seeds what protects no one. So does `tables/random_features.py`, from a
 hash: its directions are public. `bandits/` draws simulated environments, and arms: a choice is post-processing of what
@@ -208,24 +208,12 @@ MEETING = {
     *(f"taciturn.kernel.learners.{name}_loops" for name in ("ftrl", "igd")),
 }
 DEFINED = {"taciturn.kernel.noise", "taciturn.kernel.mechanisms", "taciturn.methods.exponential"}
-"""The samplers, and the verbs: what a mechanism encodes, and what noise it needs, each without the other."""
-
-ADDED = {
-    "taciturn.kernel.noise.addition": 1,
-    "taciturn.kernel.mechanisms.lattice_loops": 1,  # the same in compiled loops
-}
-"""How many times noise is added to exact data, where; integers to integers. The random linear term of objective
-perturbation is an argument of its minimiser."""
+"""The samplers, and the verbs: what a mechanism encodes, and what it needs, each without the other."""
 
 EVIDENCE = {"taciturn.checks", "taciturn.audit"}
 """They try mechanisms on streams of their own making."""
 
-LEVELS = {f"taciturn.{name}" for name in ("bandits", "datasets", "memories", "plan", "regret")}
-"""Where `noise` is the name of a standard deviation, or of what is simulated: they draw nothing that protects."""
-
-SAMPLERS = {"lattice_normal", "lattice_gumbel", "secret_bits", "seeded_bits"}
-ADDERS = {"drawn", "with_noise", "noisy_steps", "add_noise", "add_noise_batch"}
-"""What draws what a mechanism needs, and what adds: by whom they are imported. `drawn` is also a name of noise."""
+SAMPLERS = {"lattice_normal", "lattice_gumbel", "secret_bits", "seeded_bits", "drawn", "with_noise"}
 VERBS = {"noise", "noise_rows"}
 TABLES = {"noise_of", "NOISE", "THROUGH", "SUMS"}
 NOISY_LOOPS = {f"{name}_loops" for name in ("lattice", "blt", "tree", "ftrl", "igd")}
@@ -244,7 +232,7 @@ def touches(tree: ast.AST) -> Iterator[tuple[int, str]]:
         if isinstance(node, ast.ImportFrom | ast.Import):
             for parts in (alias.name.split(".") for alias in node.names):
                 path = [*(getattr(node, "module", None) or "").split("."), *parts]
-                if parts[-1] in SAMPLERS | TABLES | ADDERS or NOISY_LOOPS & {*path}:
+                if parts[-1] in SAMPLERS | TABLES or NOISY_LOOPS & {*path}:
                     yield node.lineno, f"draws by {parts[-1]}"
         elif isinstance(node, ast.Attribute) and node.attr in SAMPLERS | TABLES:
             yield node.lineno, f"draws by {node.attr}"
@@ -269,99 +257,76 @@ def meetings(module: str, source: str) -> list[str]:
         return []
     if not within(module, DEFINED):
         result = sorted(set(touches(tree)))
-        return [f"{module}:{line} {what}: leave it to taciturn.kernel.stream.privatize" for line, what in result]
+        return [f"{module}:{line} {what}: leave it to taciturn.kernel.stream.loop" for line, what in result]
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     both = [f for f in functions if {what.split()[0] for _, what in touches(f)} == {"draws", "encodes"}]
     both += [f for f in functions if f.name in ("encode", "decode") and any("draws" in what for _, what in touches(f))]
     return [f"{module}:{f.lineno} {f.name} draws noise beside exact rows" for f in both]
 
 
-def additions(source: str) -> list[tuple[int, str]]:
-    """Line and text of every sum or difference of which drawn noise is a term."""
-    result = []
-    for node in ast.walk(ast.parse(source)):
-        terms: list[ast.expr] = []
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
-            terms = [node.left, node.right]
-        elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add | ast.Sub):
-            terms = [node.value]
-        elif isinstance(node, ast.Call) and dotted(node.func, aliases(node)).endswith((".add", ".subtract")):
-            terms = node.args if dotted(node.func, {}).startswith(("np.", "numpy.")) else []
-        if any(is_noise(term) for term in terms):
-            result.append((node.lineno, ast.unparse(node)))
-    return result
-
-
-def is_noise(term: ast.expr) -> bool:
-    """Whether a term is drawn noise by its name, an entry of it, or a compiled load from it."""
-    if isinstance(term, ast.Call) and getattr(term.func, "id", "") == "take":
-        term = term.args[0]
-    while isinstance(term, ast.Subscript):
-        term = term.value
-    if isinstance(term, ast.Call):
-        return isinstance(term.func, ast.Attribute) and term.func.attr in VERBS
-    return getattr(term, "attr", getattr(term, "id", "")) in {"noise", "drawn"}
-
-
-def misplaced(module: str, source: str) -> str:
-    """Sums with noise that are not those of the table, as a sentence."""
-    if within(module, EVIDENCE | LEVELS):
-        return ""
-    found = additions(source)
-    if len(found) == ADDED.get(module, 0):
-        return ""
-    where = ", ".join(f"line {line}: {text}" for line, text in found) or "nowhere"
-    return f"{module} adds noise {len(found)} times, expected {ADDED.get(module, 0)} ({where})"
-
-
 @each("module", MODULES)
-def test_exact_data_and_noise_meet_in_listed_places(module):
+def test_exact_data_and_noise_meet_in_the_kernel(module):
     assert meetings(module, MODULES[module].read_text(encoding="utf-8")) == []
 
 
-@each("module", MODULES)
-def test_noise_is_added_in_listed_places(module):
-    assert misplaced(module, MODULES[module].read_text(encoding="utf-8")) == ""
+def test_the_places_are_there():
+    """A module that was moved is named anew."""
+    for place in MEETING | DEFINED | EVIDENCE:
+        assert any(within(module, {place}) for module in MODULES), place
+
+
+ADDED = {"taciturn.kernel.noise.addition": 1, "taciturn.kernel.mechanisms.lattice_loops": 1}
+"""Where noise is added, and how often: in Python, and for what compiled loops inline."""
+
+SEES_ROWS = {f"taciturn.{room}" for room in ("kernel", "methods", "core", "tables")}
+
+
+def additions(source: str) -> list[int]:
+    """Lines that add an array of noise to something: what is called `noise`, `drawn`, or is taken of these."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+            operands = [node.left, node.right]
+        elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add | ast.Sub):
+            operands = [node.value]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("np.add", "np.subtract"):
+            operands = node.args
+        else:
+            continue
+        found += [node.lineno] * any(is_noise(operand) for operand in operands)
+    return found
+
+
+def called(node: ast.Call) -> str:
+    return getattr(node.func, "attr", getattr(node.func, "id", ""))
+
+
+def is_noise(node: ast.expr) -> bool:
+    if isinstance(node, ast.Subscript):
+        return is_noise(node.value)
+    if isinstance(node, ast.Call):
+        return called(node) in {"drawn", "noise", "noise_rows"} or (called(node) == "take" and is_noise(node.args[0]))
+    return getattr(node, "id", getattr(node, "attr", "")) in {"noise", "drawn"}
+
+
+@each("module", [module for module in MODULES if within(module, SEES_ROWS)])
+def test_noise_is_added_in_two_places(module):
+    assert len(additions(MODULES[module].read_text(encoding="utf-8"))) == ADDED.get(module, 0)
 
 
 @each(
     "source",
     [
-        "noisy = encoded + noise",
-        "noisy = drawn + encoded",
-        "noisy = encoded - noise[k]",
-        "noisy += self.noise",
-        "def f(row, noise):\n    return rint(row) + take(noise, at, left)",
-        "noisy = np.add(encoded, noise[k])",
+        "noisy = encoded + drawn",
         "noisy = encoded + calibrated.noise(seed, k, 1)[0]",
-        "noisy = encoded + calibrated.noise(seed, k, 1)",
+        "row += noise[k]",
+        "put(out, j, left, floor(row) + take(noise, j, left))",
+        "np.add(encoded, self.noise, out=out)",
+        "x = row - drawn(needed, seed, 0)",
     ],
 )
-@each("module", ["taciturn.core.private", "taciturn.kernel.learners.qftl_loops", "taciturn.kernel.noise.addition"])
-def test_a_planted_addition_is_named(module, source):
-    if module in ADDED:
-        source = f"x = encoded + drawn\n{source}"  # one too many
-    assert misplaced(module, source).startswith(f"{module} adds noise")
-
-
-def test_an_addition_that_is_gone_is_named():
-    assert "adds noise 0 times, expected 1" in misplaced("taciturn.kernel.noise.addition", "x = encoded")
-
-
-@each(
-    "source", ["x = noise_sd + 1.0", "x = noise * 2.0", "x = passes.NOISE[kind].add(row, noise)", "n = noise.size + 1"]
-)
-def test_what_is_no_addition(source):
-    assert additions(source) == []
-
-
-def test_the_places_are_there():
-    """Each of them does meet both; a module that was moved is named anew."""
-    for place in MEETING | DEFINED | EVIDENCE | LEVELS | {*ADDED}:
-        assert any(within(module, {place}) for module in MODULES), place
-    for module in ("taciturn.kernel.stream.privatize", "taciturn.kernel.mechanisms.tree_pass"):
-        kinds = {what.split()[0] for _, what in touches(ast.parse(MODULES[module].read_text(encoding="utf-8")))}
-        assert kinds == {"draws", "encodes"}, module
+def test_a_planted_addition_is_found(source):
+    assert additions(source) == [1]
 
 
 @each(
@@ -373,17 +338,15 @@ def test_the_places_are_there():
         "secret, encoded = calibrated.encode(*parts)",
         "_, encoded = coder.encode(secret={}, row=row, k=1)",
         "from taciturn.kernel.noise.sampling import lattice_normal",
-        "from taciturn.noise import sampling\nx = sampling.lattice_gumbel((3,))",
+        "from taciturn.kernel.noise import sampling\nx = sampling.lattice_gumbel((3,))",
         "from taciturn.kernel.noise.sampling import GUMBEL_STEP, secret_bits as bits",
         "def f():\n    from taciturn.kernel.stream.passes import noise_of",
         "from taciturn.kernel.stream import passes\nx = passes.noise_of(c).add(secret, public, rows, 1, drawn)",
         "from taciturn.kernel.stream import passes\nx = passes.NOISE[type(c)](c)",
-        "from taciturn.kernel.mechanisms import lattice_loops as l\nx = l.add_noise_batch(rows, 1.0, 1.0, noise)",
+        "from taciturn.kernel.mechanisms import lattice_loops as a\nx = a.add_noise_batch(rows, steps, 1.0, noise)",
         "from taciturn.kernel.learners.igd_loops import releases",
         "import taciturn.kernel.mechanisms.blt_loops",
         "drawn = getattr(calibrated, 'noise')(None, 1, 1)",
-        "from taciturn.kernel.noise.addition import with_noise",
-        "from taciturn.kernel.noise.needed import NoiseNeeded, drawn",
     ],
 )
 @each("module", ["taciturn.core.private", "taciturn.kernel.learners.igd", "taciturn.estimators.stream"])
@@ -409,14 +372,14 @@ def test_a_mechanism_that_adds_its_own_noise_is_named(source):
     [
         ("taciturn.kernel.stream.loop", "x = calibrated.encode(secret, row, k)[1] + calibrated.noise(seed, k, 1)[0]"),
         (
-            "taciturn.kernel.stream.passes",
+            "taciturn.kernel.mechanisms.prefix_sum_pass",
             "from taciturn.kernel.mechanisms import lattice_loops\nnoise = calibrated.noise_rows(None, 1, 2)",
         ),
         ("taciturn.checks.mechanisms", "drawn = calibrated.noise(seed, 1, 5)"),
         ("taciturn.audit.selection", "calibrated.encode({}, row, k)"),
         (
             "taciturn.kernel.mechanisms.lattice",
-            "def draw(self, releases, bits):\n    return lattice_normal(1.0, (3,), bits)",
+            "def noise_needed(self, releases):\n    return NoiseNeeded('normal', (3,), 1.0)",
         ),
         (
             "taciturn.kernel.mechanisms.mine",
@@ -424,7 +387,7 @@ def test_a_mechanism_that_adds_its_own_noise_is_named(source):
         ),
         ("taciturn.contract.contract", "text.encode('utf-8', 'surrogatepass')\ncolumn.encode(values, out)"),
         ("taciturn.report.plots", "label = finding.noise\nfrom taciturn.kernel.noise.sampling import GUMBEL_STEP"),
-        ("taciturn.regret.optimum", "from taciturn.kernel.replay import replay"),
+        ("taciturn.regret.optimum", "from taciturn.kernel.stream.passes import statistics"),
         ("taciturn.averages", "from taciturn._util import averages_loops"),
     ],
 )

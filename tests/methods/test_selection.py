@@ -95,7 +95,7 @@ def least_epsilon(made, lead, error=1e-6):
     choices, from a fixed seed: it refutes .27 against .047, log-ratio 1.75, with 1.63.
     """
     choice, draws = made.choice, 100_000
-    noise = drawn(choice.calibrated.needs(range(draws)), 1, 0)
+    noise = drawn(choice.calibrated.noise_needed(range(draws)), 1, 0)
     wins = []
     for first in ([0.0, 1.0], [1.0, 0.0]):
         (encoded,) = scores(choice, *choice.problem.clip([first, *[[1.0, 0.0]] * lead]))

@@ -154,7 +154,7 @@ class Race(NoiseByRelease):
         scores = np.rint(np.minimum(behind, _FARTHEST / rate) * (rate / GUMBEL_STEP))
         return secret, np.asarray(-scores.astype(np.int64))
 
-    def needs(self, releases: range) -> NoiseNeeded:
+    def noise_needed(self, releases: range) -> NoiseNeeded:
         """Gumbel noise, the same for every rate."""
         return NoiseNeeded("gumbel", (len(releases), self.size))
 

@@ -294,7 +294,7 @@ def test_noise_after_the_data_is_caught(monkeypatch):
     calibrated = one.calibrated
 
     def drawn(k: int) -> np.ndarray:
-        return needed.drawn(calibrated.needs(range(k, k + 1)), None, 0)[0]
+        return needed.drawn(calibrated.noise_needed(range(k, k + 1)), None, 0)[0]
 
     monkeypatch.setattr(calibrated, "noise", lambda seed, k, count: map(drawn, range(k, k + count)))
     events = watch(one, monkeypatch)

@@ -41,21 +41,21 @@ def points(noisy: Any, sds: Any, outputs: int, d: int, bound: float, clear: floa
     classes = noisy.shape[1] // width
     counts, shares = np.zeros(classes), np.empty(classes)
     for r in range(noisy.shape[0]):
-        row, noise_level = noisy[r], clear * sds[r]
+        row, spread = noisy[r], clear * sds[r]
         everything = 0.0
         for k in range(classes):
             counts[k] = row[k * width + d] if width > d else 0.0
             shares[k] = max(counts[k], 0.0)
             everything += shares[k]
         for k in range(classes):
-            shares[k] = shares[k] / everything if width > d and everything > noise_level else 1.0 / classes
+            shares[k] = shares[k] / everything if width > d and everything > spread else 1.0 / classes
         inside, outside = np.zeros(outputs), np.zeros(outputs)
         for j in range(d):
             total = 0.0
             for k in range(classes):
                 total += row[k * width + j]
-            size = max(total, 0.0) + (noise_level + bound)
-            known = total >= noise_level * math.sqrt(classes / 2.0)
+            size = max(total, 0.0) + (spread + bound)
+            known = total >= spread * math.sqrt(classes / 2.0)
             for o in range(outputs):
                 own = row[(classes - outputs + o) * width + j]
                 weight = (own - shares[classes - outputs + o] * total) / size
@@ -66,5 +66,5 @@ def points(noisy: Any, sds: Any, outputs: int, d: int, bound: float, clear: floa
         for o in range(outputs if width > d else 0):
             count = counts[classes - outputs + o]
             rest = counts.sum() - count
-            middle = inside[o] / count + outside[o] / rest if min(count, rest) > noise_level else 0.0
+            middle = inside[o] / count + outside[o] / rest if min(count, rest) > spread else 0.0
             out[r, o * width + d] = -0.5 * middle

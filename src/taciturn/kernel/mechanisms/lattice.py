@@ -58,7 +58,7 @@ class OnLattice(NoiseByRelease):
         clipped = np.clip(np.nan_to_num(statistic), -self.magnitude, self.magnitude)
         return secret, np.floor(clipped / self.levels(k)[1] + 0.5).astype(np.int64)
 
-    def needs(self, releases: range) -> NoiseNeeded:
+    def noise_needed(self, releases: range) -> NoiseNeeded:
         """Integer noise with the standard deviation of each release."""
         sd, step = self.levels_of(releases.start, len(releases))
         return NoiseNeeded("normal", (len(releases), self.size), (sd / step)[:, None])

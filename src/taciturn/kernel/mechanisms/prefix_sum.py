@@ -117,7 +117,7 @@ class NoisySums(NoiseByRelease):
         largest = self.largest_at(k)
         return np.clip(np.nan_to_num(statistic), -largest, largest)
 
-    def needs(self, releases: range) -> NoiseNeeded:
+    def noise_needed(self, releases: range) -> NoiseNeeded:
         """Integer noise for encoded rows."""
         return NoiseNeeded("normal", (len(releases), self.size), self.sd / self.step_of_row(releases))
 

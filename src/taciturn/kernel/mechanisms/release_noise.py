@@ -114,7 +114,7 @@ class NoiseByRelease(Calibrated):
         self._cached: tuple[int | None, int, Integers] = (None, 0, np.empty((0, size), dtype=np.int64))
         self._ahead = NoiseAhead()
 
-    def needs(self, releases: range) -> NoiseNeeded:
+    def noise_needed(self, releases: range) -> NoiseNeeded:
         """The noise of these releases, one row for each."""
         raise NotImplementedError
 
@@ -139,14 +139,14 @@ class NoiseByRelease(Calibrated):
         return rows[skipped : skipped + count]
 
     def _draw_secret(self, releases: range) -> Integers:
-        return drawn(self.needs(releases), None, 0)
+        return drawn(self.noise_needed(releases), None, 0)
 
     def _seeded_block(self, seed: int, block: int) -> Integers:
         """The noise of one block of a simulation; the last block is cached."""
         if self._cached[:2] != (seed, block):
             first = block * BLOCK + 1
             releases = range(first, int(min(first + BLOCK, self.count + 1)))
-            self._cached = (seed, block, drawn(self.needs(releases), seed, block))
+            self._cached = (seed, block, drawn(self.noise_needed(releases), seed, block))
         return self._cached[2]
 
 
