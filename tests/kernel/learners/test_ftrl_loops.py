@@ -20,7 +20,10 @@ def assert_decided(domain):
         noisy = rng.normal(size=(4, d)) * np.array([[0.01], [1.0], [1e6], [1e200]])
         points, point = np.full((4, d), np.nan), np.full(d, np.nan)
         for k, stride in enumerate((2.0, 0.5, 3.0, 1.0)):
-            taciturn.kernel.learners.ftrl_loops.decide(code, noisy, k, stride, point, points)
+            point[:] = -noisy[k] / stride
+            with np.errstate(over="ignore"):
+                squared = float(point @ point)
+            taciturn.kernel.learners.ftrl_loops.project_point(code, squared, point, k, points)
             np.testing.assert_allclose(points[k], domain.project(-noisy[k] / stride), rtol=1e-13)
             np.testing.assert_array_equal(point, points[k])
 
