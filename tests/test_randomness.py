@@ -387,7 +387,7 @@ def test_a_mechanism_that_adds_its_own_noise_is_named(source):
         ),
         ("taciturn.contract.contract", "text.encode('utf-8', 'surrogatepass')\ncolumn.encode(values, out)"),
         ("taciturn.report.plots", "label = finding.noise\nfrom taciturn.kernel.noise.sampling import GUMBEL_STEP"),
-        ("taciturn.regret.optimum", "from taciturn.kernel.stream.passes import statistics"),
+        ("taciturn.regret.optimum", "from taciturn.kernel.replay import replay"),
         ("taciturn.averages", "from taciturn._util import averages_loops"),
     ],
 )

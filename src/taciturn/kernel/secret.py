@@ -32,7 +32,7 @@ class Secret(Generic[T]):
     >>> pickle.dumps(balance)
     Traceback (most recent call last):
     ...
-    TypeError: an exact value is not copied or pickled. Store the state that holds it, by to_bytes() or dump().
+    TypeError: an exact value is not copied or pickled. Store its state, by to_bytes() or dump().
     """
 
     __slots__ = ("_held",)

@@ -22,8 +22,8 @@ def assert_decided(domain):
         for k, stride in enumerate((2.0, 0.5, 3.0, 1.0)):
             point[:] = -noisy[k] / stride
             with np.errstate(over="ignore"):
-                squared = point @ point
-            taciturn.kernel.learners.ftrl_loops._project_point(code, squared, point, k, points)
+                squared = float(point @ point)
+            taciturn.kernel.learners.ftrl_loops.project_point(code, squared, point, k, points)
             np.testing.assert_allclose(points[k], domain.project(-noisy[k] / stride), rtol=1e-13)
             np.testing.assert_array_equal(point, points[k])
 

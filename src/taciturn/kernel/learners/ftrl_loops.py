@@ -63,7 +63,7 @@ def through_blt(
             lattice_of_row = largest[done], 1.0 / steps[done], steps[done]
             sums = encoder, decoder, running, decay
             squared = _noisy_sum(lattice_of_row, total, noise, noisy, done, sums, -1.0 / strides[done], point)
-            _project_point(domain, squared, point, done, points)
+            project_point(domain, squared, point, done, points)
             done += 1
     return done
 
@@ -179,7 +179,7 @@ def _alone(number: float) -> Any:
 
 
 @inlined
-def _project_point(domain: Code, squared: float, point: Any, k: int, points: Any) -> None:
+def project_point(domain: Code, squared: float, point: Any, k: int, points: Any) -> None:
     """Projects a point onto the set, given the square of its length, and writes it into row k."""
     if not squared < math.inf:
         project(domain[0], domain[1], domain[2], point)
