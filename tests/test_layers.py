@@ -20,7 +20,8 @@ ORDER = (
 )
 RANK = {name.strip(): rank for rank, group in enumerate(ORDER.split("<")) for name in group.split("|")}
 INSIDE = "files < accounting < problem | noise < learners, mechanisms, stream"
-"""The order within the kernel: single files are leftmost; the last folders take from each other."""
+"""The order within the kernel: single files are leftmost, but for `replay.py`, which runs the others; the last folders
+take from each other."""
 LAZY = {"taciturn.__init__", "taciturn.__main__"}  # the front doors may import anything
 GUESTS = {"reproduce"}  # example code: public names come by the front door, as they do for a user
 LATE = {
@@ -120,7 +121,7 @@ def inside_objection(own: list[str], other: list[str]) -> str:
 def folder(parts: list[str]) -> str:
     """The folder of the kernel that a module is in; a file directly in the kernel is one of its `files`."""
     single = not parts or (SOURCE / "taciturn" / "kernel" / f"{parts[0]}.py").exists() or parts[0] == "__init__"
-    return "files" if single else parts[0]
+    return "files" if single and parts[:1] != ["replay"] else parts[0]
 
 
 MODULES = {module_name(path): path for path in sorted(SOURCE.glob("taciturn/**/*.py"))}

@@ -53,6 +53,7 @@ ROOMS = (
 FOR_PEOPLE = {"readers/draft_contract.py", "readers/table_check.py", "readers/first_rows.py", "readers/predictions.py"}
 """What reads rows to tell somebody about them: nothing of it is learnt."""
 NONE = {
+    "kernel/problem/inputs.py": {"as_parts"},  # the same rows, in parts
     "checks/vector_losses.py": {"Points"},  # of a loss
     "columns/declaration.py": {"Section"},  # of a contract
     "columns/hashing.py": {"BucketCache"},  # of texts, one at a time

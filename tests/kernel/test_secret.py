@@ -207,7 +207,7 @@ def test_an_admission_tells_its_rows_to_who_adds_them_up():
 OPENS = {f"taciturn.kernel.{name}" for name in ("replay", "stream.block_sums", "stream.loop", "stream.participation")}
 OPENS |= {"taciturn.kernel.stream.state"}
 STANDS = {  # where a state is opened for a call that learns from it, and closed again
-    "taciturn.core.private",
+    "taciturn.kernel.stream.stream",
     "taciturn.methods.staged",
 }
 REPLAYS = {

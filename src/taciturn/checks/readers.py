@@ -26,6 +26,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from taciturn.checks.streams import generator
 from taciturn.checks.suite import demand, skip
 from taciturn.core.private import Private
 from taciturn.kernel.accounting.unit import User
@@ -219,10 +220,10 @@ _COMPANIES = 6
 def _companies(good: list[tuple[str, Any]], bad: list[tuple[str, Any]], most: int) -> Iterator[list[tuple[str, Any]]]:
     """Rows with their names: all good ones from back to front, and random ones, some of them several times."""
     yield good[::-1]
-    generator = np.random.default_rng(0)
-    for length in generator.integers(1, most + 1, _COMPANIES).tolist():
-        chosen = [bad if bad and is_bad else good for is_bad in generator.integers(2, size=length)]
-        yield [some[int(generator.integers(len(some)))] for some in chosen]
+    draws = generator(0)
+    for length in draws.integers(1, most + 1, _COMPANIES).tolist():
+        chosen = [bad if bad and is_bad else good for is_bad in draws.integers(2, size=length)]
+        yield [some[int(draws.integers(len(some)))] for some in chosen]
 
 
 def blocks_are_cut_by_the_number_of_rows(case: ReaderCase) -> None:
@@ -409,4 +410,4 @@ def case_of_map(features: FeatureMap, dimension: int) -> ReaderCase:
     def read(X: Array) -> Iterator[Block]:
         yield mapped_rows(features, X), np.zeros(len(X)), None
 
-    return ReaderCase(read, np.random.default_rng(0).uniform(-1.0, 1.0, (40, dimension)))
+    return ReaderCase(read, generator(0).uniform(-1.0, 1.0, (40, dimension)))
