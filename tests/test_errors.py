@@ -20,6 +20,7 @@ from taciturn.errors import (
     one_of,
     positive,
 )
+from taciturn.kernel import errors as home
 
 FAMILIES = [InvalidInput, Unprovable, BudgetExhausted, StateConflict, StoreUnavailable, ContractBroken]
 
@@ -42,7 +43,7 @@ def test_families_are_distinct():
 def test_the_drawing_names_every_error():
     """The tree drawn at the top of the file is the tree."""
     for kind in (TaciturnError, *FAMILIES):
-        assert kind.__name__ in errors.__doc__
+        assert kind.__name__ in home.__doc__
 
 
 @pytest.mark.parametrize(

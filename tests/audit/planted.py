@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from taciturn import IGD, Learner, Mechanism
 from taciturn.kernel.stream.batch_pass import BatchPass
+from taciturn.kernel.stream.loop import statistics
 from taciturn.kernel.stream.release import Collected
 
 
@@ -99,13 +101,14 @@ def half_certified(learner: Learner) -> Learner:
     return learner
 
 
-def exact_points(decided: Callable[[np.ndarray], np.ndarray]) -> Any:
+def exact_points(decided: Callable[[np.ndarray], np.ndarray], kind: Any = BatchPass) -> Any:
     """A pass like `BatchPass` that decides points from exact rows."""
-    honest = BatchPass.__call__
+    honest = kind.__call__
 
-    def leaky(way: BatchPass, at: Any, X: Any, y: Any, rounds: Any, seed: Any, shown: Collected) -> Any:
+    def leaky(way: Any, at: Any, X: Any, y: Any, rounds: Any, seed: Any, shown: Collected) -> Any:
         done = Collected(rounds, at.k + 1)
-        _, rows = way.statistics(at.exact, at.t, X, y, rounds)
+        found = getattr(way, "statistics", None) or partial(statistics, way.learner)
+        _, rows = found(at.exact, at.t, X, y, rounds)
         after = honest(way, at, X, y, rounds, seed, done)
         noisy, _, noise_sd = done.arrays
         shown.add(noisy, decided(rows), noise_sd)

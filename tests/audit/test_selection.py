@@ -129,7 +129,9 @@ def test_spoilt_noise_is_refuted(fault, only_secret, words):
 
 def test_points_of_other_candidates_are_refuted(private, monkeypatch):
     """The best candidate is published together with the noisy winner."""
-    monkeypatch.setattr(Definition, "__call__", exact_points(lambda rows: np.eye(2)[np.argmin(rows, axis=1)]))
+    monkeypatch.setattr(
+        Definition, "__call__", exact_points(lambda rows: np.eye(2)[np.argmin(rows, axis=1)], Definition)
+    )
     result = distinguish_selections(private, tight_pair(private), 100)
     assert "points do not follow from noisy statistics" in result.violations
 

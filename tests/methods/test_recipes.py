@@ -35,7 +35,8 @@ from taciturn import (
     pocp,
     pol,
 )
-from taciturn.calibration import paper, readings
+from taciturn.calibration import paper
+from taciturn.methods import readings
 
 BUDGET = Privacy(1.0, 1e-6)
 PROBLEM = Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1)

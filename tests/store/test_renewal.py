@@ -26,6 +26,7 @@ from taciturn import (
     pftrl,
     private_sum,
 )
+from taciturn.accounting import memory_book
 from taciturn.checks.ledgers import race
 from taciturn.errors import StoreUnavailable
 from taciturn.kernel.accounting import unit as units
@@ -72,6 +73,7 @@ def clocks(monkeypatch):
     clocks = Clocks(OCTOBER)
     monkeypatch.setattr(participation, "utc_now", lambda: clocks.process)
     monkeypatch.setattr(units, "utc_now", lambda: clocks.ledger)
+    monkeypatch.setattr(memory_book, "utc_now", lambda: clocks.ledger)
     monkeypatch.setattr(postgres.Postgres, "clock", lambda self, transaction: clocks.ledger)
     return clocks
 

@@ -205,20 +205,22 @@ class PrivateLinearModel(Keywords, BaseEstimator):
             self._streams: tuple[_Opened, ...] = (new,) if before is None else (new, before)
 
         stream = new.stream
+
+        def in_use() -> bool:
+            used = all_rows or self.__dict__.setdefault("_first", new) is new
+            if used:
+                self._count_fit(stream, len(labels))
+            return used
+
         try:
-            with stream.lock:  # until it has learnt, as others may find it before
-                releases = stream.prepare(rows, labels, users)
-                in_use = all_rows or self.__dict__.setdefault("_first", new) is new
-                if in_use:
-                    self._count_fit(stream, len(labels))
-                    stream.commit(releases)
+            learnt = stream.learn_if(in_use, rows, labels, users)
         except TaciturnError:
             if stream.rejected:  # and stays so: the next call may have other settings
                 self._fits.discard(str(stream.lineage))
                 if not all_rows:
                     self.__dict__.pop("_first", None)
             raise
-        if not in_use:
+        if learnt is None:
             return self._learn_on(vars(self)["_first"], X, y, users)
         if all_rows:
             self._streams = (new,)
@@ -523,7 +525,10 @@ class PrivateLinearModel(Keywords, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = vars(self).get("method") not in ("igd", "giga")
+        iterates = vars(self).get("method") in ("igd", "giga")
+        tags.input_tags.sparse = not iterates
+        if iterates and tags.classifier_tags is not None:
+            tags.classifier_tags.multi_class = False
         tags.non_deterministic = self.seed is None
         return tags
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -94,6 +95,18 @@ class Stream(PrivateStream):
         self.must_learn()  # before the lock, which a thread of the parent may hold in a forked process
         with self.lock:
             releases = self.prepare(X, y, users, now)
+            self.commit(releases)
+        return releases
+
+    def learn_if(self, wanted: Callable[[], bool], X: Any, y: Any, users: Any = None) -> Releases | None:
+        """Learn as `learn` does, if this is wanted once the rows are prepared; None, and nothing is learnt, if not.
+
+        The lock is held meanwhile, as others may find the stream before it has learnt.
+        """
+        with self.lock:
+            releases = self.prepare(X, y, users)
+            if not wanted():
+                return None
             self.commit(releases)
         return releases
 

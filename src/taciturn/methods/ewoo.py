@@ -21,6 +21,7 @@ from taciturn.kernel.problem.losses import Absolute, Advice, Hinge, Huber, Linea
 from taciturn.kernel.problem.problem import Problem
 from taciturn.kernel.problem.scalar_loss import ROUNDED_UP, ScalarLoss, check_slopes
 from taciturn.kernel.problem.sets import Simplex
+from taciturn.kernel.stream.passes import ARRAYS
 from taciturn.kernel.stream.protocols import Certificate, Learner
 from taciturn.methods.nets import candidates, distance_bound
 
@@ -290,3 +291,6 @@ def experts(
     longest = loss.loss_bound * math.sqrt(count) * ROUNDED_UP
     problem = Problem(loss, Simplex(), count, longest, neighbours=neighbours, on_bad=on_bad)
     return EWOO(problem, np.eye(count))
+
+
+ARRAYS.add(EWOO)

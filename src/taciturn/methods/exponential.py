@@ -55,6 +55,7 @@ from taciturn.kernel.arrays import Array, Arrays, Integers, fixed
 from taciturn.kernel.mechanisms.release_noise import NoiseByRelease, rounds_from, share, shares
 from taciturn.kernel.noise.needed import NoiseNeeded
 from taciturn.kernel.noise.sampling import GUMBEL_STEP
+from taciturn.kernel.stream.passes import ARRAYS
 from taciturn.kernel.stream.protocols import Calibrated, Calibration, Certificate, Mechanism, damaged, stored
 from taciturn.kernel.stream.schedule import Timetable
 
@@ -286,3 +287,6 @@ def _finite(certified: Array, rounds: Integers) -> Array:
             "noise is enough. Plan for fewer rounds, or bound the domain or the loss's slope."
         )
     return np.maximum(certified, 1.0 / _SANE)
+
+
+ARRAYS.update((FiniteRace, EndlessRace))

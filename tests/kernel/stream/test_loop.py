@@ -381,7 +381,7 @@ OWN = {
     "loss of ftl": (FTL(replace(RIDGED, loss=MyLogistic())), Gaussian(), BatchPass),
     "set of ftl": (FTL(replace(RIDGED, domain=MyBall(0.4))), Gaussian(), BatchPass),
     "absorb of ftl": (Deaf(RIDGED), Gaussian(), Definition),
-    "loss of ewoo": (EWOO(replace(RIDGED, loss=MyLogistic()), 0.4 * np.eye(4)), Exponential(), BatchPass),
+    "loss of ewoo": (EWOO(replace(RIDGED, loss=MyLogistic()), 0.4 * np.eye(4)), Exponential(), Definition),
     "absorb of ewoo": (Biased(RIDGED, 0.4 * np.eye(4)), Exponential(), Definition),
     "absorb": (Lazy(RIDGED), Gaussian(), Definition),
     "decide": (Shy(RIDGED), Gaussian(), Definition),

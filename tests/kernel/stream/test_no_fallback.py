@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from types import FunctionType
 
-import numpy as np
 import pytest
 
 from kernel.stream.streams import BUDGET, PAIRS, PLAIN, ROWS, private, problem, stream
@@ -22,7 +21,6 @@ from taciturn import (
     Unprovable,
     WholeSpace,
     class_sums,
-    ewoo,
     output_perturbation,
     pftrl,
     pgiga,
@@ -64,7 +62,6 @@ RECIPES = {
     "pftrl": lambda p: pftrl(p, BUDGET),
     "pqftl": lambda p: pqftl(replace(p, loss=OneHot(3) if p.outputs > 1 else Squared(), label_bound=1.0), BUDGET, ROWS),
     "class_sums": lambda p: class_sums(p, BUDGET, ROWS),
-    "ewoo": lambda p: ewoo(EWOO(p, 0.1 * np.eye(p.size)), BUDGET, ROWS),
     "output_perturbation": lambda p: output_perturbation(replace(p, domain=WholeSpace()), BUDGET, ROWS),
 }
 
@@ -84,7 +81,7 @@ def test_recipes_go_by_compiled_passes(recipe, domain, loss):
 def test_kinked_scores_go_by_compiled_passes_or_not_at_all(recipe, domain):
     """Learners on slopes or values have a loop for them; those with a solver reject them and name an alternative."""
     made = problem(MultiHinge(3), domain, ridge=0.1)
-    if recipe in ("pftrl", "ewoo", "pqftl", "class_sums"):
+    if recipe in ("pftrl", "pqftl", "class_sums"):
         assert type(RECIPES[recipe](made)._pass) is not Definition
     else:
         with pytest.raises(Unprovable, match=r"MultiHinge, .*Use FTRL|MultiHinge has a kink.*Use FTRL"):

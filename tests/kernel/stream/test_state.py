@@ -87,7 +87,7 @@ def test_resuming_a_simulation_is_bit_for_bit(tmp_path):
 
 
 @pytest.mark.privacy
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s)), replace])
+@pytest.mark.parametrize("copied", [copy.copy, lambda s: read_state(s.to_bytes()), replace])
 def test_of_two_copies_only_one_goes_on(copied):
     """The other is refused, whichever way the copy was made."""
     one = private()
@@ -358,15 +358,24 @@ def test_a_changed_byte_is_refused_or_changes_nothing_of_the_state(place, byte):
     assert (made.point.tobytes(), made.position, made.spent) == (state.point.tobytes(), state.position, state.spent)
 
 
-def test_private_and_states_can_be_pickled():
-    """Settings and states travel to other processes; caches do not."""
+@pytest.mark.privacy
+@pytest.mark.parametrize("copied", [copy.deepcopy, pickle.dumps])
+def test_no_copy_is_made_of_what_a_state_holds(copied):
+    one = private()
+    state, _ = one.run(one.start(), X[:1], Y[:1])
+    with pytest.raises(TypeError, match="to_bytes"):
+        copied(state)
+
+
+def test_private_can_be_pickled():
+    """Settings travel to other processes; caches do not, and states travel as bytes."""
     one = private(schedule=geometric(1.5))
     state, _ = one.run(one.start(), X[:1], Y[:1])
     again = pickle.loads(pickle.dumps(one))
     assert again == one
     assert again.settings == one.settings
     assert "calibrated" not in vars(pickle.loads(pickle.dumps(one)))
-    assert pickle.loads(pickle.dumps(state)).lineage in IN_MEMORY
+    assert read_state(state.to_bytes()).lineage in IN_MEMORY
     assert pickle.loads(pickle.dumps(Gaussian("S"))) == Gaussian("S")
 
 

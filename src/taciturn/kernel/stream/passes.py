@@ -80,8 +80,13 @@ def has_known_arrays(learner: Learner, calibrated: Calibrated) -> bool:
     """Whether their arrays are known by their exact types."""
     coder = type(getattr(calibrated, "coder", None))
     learners = learner, getattr(learner, "learner", learner)  # a learner, and one whose iterates it averages
-    of_learner = all(type(each) in (FTRL, *STATISTICS) for each in learners) and type(learner.problem) is Problem
-    return of_learner and type(calibrated) in NOISE and coder in (type(None), RootCoder, *SUMS)
+    of_learner = all(type(each) in (FTRL, *STATISTICS, *ARRAYS) for each in learners)
+    of_noise = type(calibrated) in (*NOISE, *ARRAYS) and coder in (type(None), RootCoder, *SUMS)
+    return of_learner and of_noise and type(learner.problem) is Problem
+
+
+ARRAYS: set[type] = set()
+"""Types outside of the kernel that run by definition, and whose arrays have the shapes of those at the start."""
 
 
 STATISTICS: dict[type, Callable[[Any], Statistics | None]] = {
