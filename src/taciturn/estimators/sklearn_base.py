@@ -525,10 +525,7 @@ class PrivateLinearModel(Keywords, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        iterates = vars(self).get("method") in ("igd", "giga")
-        tags.input_tags.sparse = not iterates
-        if iterates and tags.classifier_tags is not None:
-            tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = vars(self).get("method") not in _OF_ITERATES
         tags.non_deterministic = self.seed is None
         return tags
 
@@ -552,11 +549,20 @@ class PrivateLinearModel(Keywords, BaseEstimator):
         self._streams = (self._fitted._replace(selection=selection),)
 
 
+_OF_ITERATES = ("igd", "giga")
+"""Methods that learn dense rows, and two classes."""
+
+
 class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
     """Base class of the classifiers: converts labels to classes and back."""
 
     _numbers = False
     _loss: LossName | Literal["naive-bayes"]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = vars(self).get("method") not in _OF_ITERATES
+        return tags
 
     def __init__(
         self,
