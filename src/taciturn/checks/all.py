@@ -286,13 +286,13 @@ def check_store(case: StoreCase) -> Report:
 def check_reader(case: ReaderCase) -> Report:
     """Check a reader: whatever one row or one field holds, the others are read as before, and neighbours stay close.
 
+    Each class of the package that encodes rows carries the marker `taciturn.kernel.problem.row_wise.RowWise`, and is
+    checked so.
+
     Parameters
     ----------
     case : ReaderCase
         The reader, rows, spoiled variants of a row, and the private stream that learns from them.
-
-    Each class of the package that encodes rows carries the marker `taciturn.kernel.problem.row_wise.RowWise`, and is
-    checked so.
 
     Examples
     --------
