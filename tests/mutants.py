@@ -484,9 +484,9 @@ MUTANTS = (
     ),
     Mutant(
         "fits counted after they have released",
-        "estimators/sklearn_base.py",
-        "self._count_fit(stream, len(labels))\n                    stream.commit(releases)",
-        "stream.commit(releases)\n                    self._count_fit(stream, len(labels))",
+        "estimators/stream.py",
+        "if not wanted():\n                return None\n            self.commit(releases)",
+        "self.commit(releases)\n            if not wanted():\n                return None",
     ),
     Mutant(
         "search not charged",
